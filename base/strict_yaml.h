@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Strict reading of YAML configuration (yaml-cpp): every fault is collected
+// with line and column, unknown and repeated keys are faults with a suggestion,
+// and nothing throws. A document is read into plain structs:
+//
+//   StrictYaml yaml("config.yaml", text);
+//   YamlMap root = yaml.Root();
+//   root.String("logLevel", &config.log_level);
+//   root.Uint("port", 1, 65535, &config.port);
+//   for (YamlMap pool : root.Maps("pools")) { … }
+//   PURSER_RETURN_IF_ERROR(yaml.Finish());   // all faults at once
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace purser::base {
+
+class StrictYaml;
+
+// One mapping of the document. Each getter names a key that is known: absent
+// (or null) leaves the default untouched; a wrong type or range is a fault.
+// Returns whether the key was there and good. Keys never asked for are faults
+// at Finish().
+class YamlMap {
+ public:
+  bool Has(std::string_view key);
+  bool String(std::string_view key, std::string* out);
+  bool Bool(std::string_view key, bool* out);
+  bool Uint(std::string_view key, uint64_t min, uint64_t max, uint64_t* out);
+  bool Fraction(std::string_view key, double* out);  // 0 < x <= 1, or "50%"
+  bool Bytes(std::string_view key, uint64_t* out);   // Kubernetes quantity
+  bool Duration(std::string_view key,
+                std::chrono::milliseconds*
+                    out);  // "60s", "500ms", "5m"; a bare number is seconds
+  bool Strings(std::string_view key,
+               std::vector<std::string>* out);  // a list of scalars
+  YamlMap Map(std::string_view key);            // absent: an empty map
+  std::vector<YamlMap> Maps(
+      std::string_view key);  // a list of maps; absent: empty
+  // A fault at the key's value (or, if absent, at this map): "line 3, column 5:
+  // pools[0].rdmaHcaMax: must …".
+  void Fault(std::string_view key, std::string_view message);
+  std::string path() const;  // "pools[0]"
+
+ private:
+  friend class StrictYaml;
+  struct State;
+  explicit YamlMap(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+class StrictYaml {
+ public:
+  // `name` is what messages call the document. Parsing faults (syntax, a root
+  // that is no map) show at Finish(). An empty document is an empty map.
+  StrictYaml(std::string name, std::string_view text);
+  ~StrictYaml();
+  YamlMap Root();
+  // InvalidArgument with all faults, one a line, in document order:
+  // "NAME:LINE:COLUMN: path: what is wrong".
+  absl::Status Finish();
+
+ private:
+  struct Document;
+  std::shared_ptr<Document> document_;
+};
+
+// Reads a whole file (at most 1 MiB). NotFound, PermissionDenied, … with the
+// path and what to do.
+absl::StatusOr<std::string> ReadFile(const std::string& path,
+                                     size_t max_bytes = 1 << 20);
+
+}  // namespace purser::base

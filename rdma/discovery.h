@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RDMA devices and ports as sysfs shows them, under a given root: no device is
+// opened, no privilege needed. Failure to read is never mistaken for "no
+// devices".
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "queue_memory/queue_memory.h"
+
+namespace purser::rdma {
+
+enum class LinkLayer { kUnknown, kInfiniband, kEthernet };
+const char* LinkLayerName(
+    LinkLayer link_layer);  // "InfiniBand", "Ethernet", "unknown"
+
+// Values and names of ibv_port_state and the physical states.
+struct PortStatus {
+  uint8_t port_num = 0;
+  int port_state = 0;  // 4: ACTIVE
+  int phys_state = 0;  // 5: LinkUp
+  LinkLayer link_layer = LinkLayer::kUnknown;
+  uint64_t rate_mbps = 0;  // 0: not told
+  uint16_t lid = 0;
+  std::vector<std::string> netdevs;  // of the port's GIDs, without repeats
+  bool active() const { return port_state == 4; }
+};
+
+struct SysfsDevice {
+  std::string name;  // mlx5_0
+  queue_memory::Provider provider = queue_memory::Provider::kUnknown;
+  std::string driver;  // kernel driver: mlx5_core, rdma_rxe, siw; "" unknown
+  std::string node_guid;
+  std::string pci_address;           // 0000:3b:00.0; "" for virtual devices
+  std::string vendor_id, device_id;  // 4 hex digits, lower case, without 0x; ""
+                                     // for virtual devices
+  std::string parent_netdev;         // of soft-RoCE and soft-iWARP
+  int numa_node = -1;                // -1: not known
+  std::vector<PortStatus> ports;
+  std::string uverbs;  // uverbs0; "" while the driver has not made it
+  std::vector<std::string> umads, issms;  // umad0, issm0
+};
+
+class Discovery {
+ public:
+  // "/sys" and "/dev", or file trees like them.
+  explicit Discovery(std::filesystem::path sysfs_root = "/sys",
+                     std::filesystem::path dev_root = "/dev");
+
+  // All devices, by name. An absent class/infiniband is an empty list (no
+  // driver loaded). A device that vanishes while it is read is left out.
+  absl::StatusOr<std::vector<SysfsDevice>> Devices() const;
+  absl::StatusOr<SysfsDevice> Device(const std::string& name) const;
+  // Whether dev_root/infiniband/rdma_cm exists.
+  bool HasRdmaCm() const;
+
+ private:
+  std::filesystem::path sysfs_root_, dev_root_;
+};
+
+}  // namespace purser::rdma
