@@ -70,7 +70,7 @@ class Ledger {
  public:
   // Makes `state` a fresh, empty account without bounds (kUnlimited).
   static void Format(LedgerState& state);
-  explicit Ledger(LedgerState& state) : state_(&state) {}
+  explicit Ledger(LedgerState* state) : state_(state) {}
 
   // Lowering a bound below what is held is allowed: nothing more is granted
   // until enough is released.

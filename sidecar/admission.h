@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decides whether a queue pair may be created, before anything is allocated:
+// first the device's and the provider's own limits, then the budget by the
+// memory model's prediction. What is granted is a Lease on the ledger. Any
+// thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "ledger/ledger.h"
+#include "queue_memory/queue_memory.h"
+#include "sidecar/budget.h"
+
+namespace purser::sidecar {
+
+enum class RefusalReason { kBudget, kDeviceLimit, kInvalid, kCreateFailed };
+// The `reason` label of purser_admissions_total: "budget", "device_limit",
+// "invalid", "create_failed".
+const char* RefusalReasonName(RefusalReason reason);
+
+// Why a creation was refused; nothing was allocated. Bytes as the refusing
+// bound counts them.
+struct Refusal {
+  RefusalReason reason = RefusalReason::kBudget;
+  queue_memory::QueueMemory needed;  // reason kBudget
+  uint64_t needed_bytes = 0, used_bytes = 0, budget_bytes = 0;
+  BudgetSource bound = BudgetSource::kExplicit;
+  uint32_t largest_max_send_wr = 0;  // 0: none fits
+  std::string limit;                 // "max_qp_wr", an errno's name
+  uint64_t limit_value = 0, asked_value = 0;
+  std::string remedy;
+  std::string message;  // the whole arithmetic, one line, for people
+};
+
+// Bytes reserved in the ledger; returned when the lease is destroyed.
+class Lease {
+ public:
+  Lease() = default;
+  Lease(ledger::Ledger ledger, ledger::Charge charge);
+  Lease(Lease&& other) noexcept;
+  Lease& operator=(Lease&& other) noexcept;
+  ~Lease();
+  // To what was really allocated. False: that does not fit; the lease stays as
+  // it was and the caller must destroy the object.
+  [[nodiscard]] bool Commit(ledger::Charge actual);
+  ledger::Charge charge() const { return charge_; }
+
+ private:
+  ledger::Ledger ledger_{nullptr};
+  ledger::Charge charge_;
+};
+
+struct Grant {
+  Lease lease;
+  queue_memory::QueueMemory predicted;  // queue pair and its completion queue
+  uint32_t cqe = 0;  // entries to create the completion queue with
+};
+
+// What admission needs to know of a device.
+struct DeviceTraits {
+  std::string name;
+  queue_memory::Provider provider = queue_memory::Provider::kUnknown;
+  queue_memory::DeviceLimits limits;
+  uint64_t max_qp = 0;  // 0: not known
+};
+
+class Admission {
+ public:
+  Admission(ledger::Ledger ledger, const Budget& budget);
+  // `live_queue_pairs`: how many this sidecar has on the device, against
+  // max_qp.
+  std::variant<Grant, Refusal> Admit(
+      const DeviceTraits& device, const queue_memory::QueuePairRequest& request,
+      uint64_t live_queue_pairs) const;
+
+ private:
+  ledger::Ledger ledger_;
+  Budget budget_;
+};
+
+}  // namespace purser::sidecar

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The queue memory that a pod may hold. Every source that gives a figure is a
+// bound; all of them hold at once, so the smallest decides. Pure: what was read
+// from flags, environment, cgroup and rlimit comes in as BudgetInputs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/cgroup.h"
+#include "base/proc.h"
+
+namespace purser::sidecar {
+
+enum class BudgetSource { kExplicit, kPlugin, kCgroup, kMemlock };
+const char* BudgetSourceName(
+    BudgetSource source);  // "explicit", "plugin", "cgroup", "memlock"
+
+struct Bound {
+  BudgetSource source;
+  uint64_t limit_bytes = 0;
+  // Counts container-charged bytes alone; else container and node bytes
+  // together.
+  bool container_only = false;
+  std::string origin;  // "--budget", "PURSER_QUEUE_MEMORY_BYTES",
+                       // "half of /sys/fs/cgroup/memory.max"
+};
+
+struct BudgetInputs {
+  std::optional<uint64_t> explicit_bytes;   // --budget or the config file
+  std::optional<std::string> plugin_bytes;  // PURSER_QUEUE_MEMORY_BYTES as is
+  double memory_limit_fraction = 0.5;
+  absl::StatusOr<base::CgroupMemory> cgroup = absl::NotFoundError("not read");
+  absl::StatusOr<base::MemlockLimit> memlock = absl::NotFoundError("not read");
+  // Some device's provider takes kernel memory that no cgroup is charged for:
+  // the cgroup bounds nothing there, an explicit or plugin figure is needed.
+  bool charges_node = false;
+  // Some device's provider pins its rings in the creating process.
+  bool pins_rings = false;
+};
+
+class Budget {
+ public:
+  const std::vector<Bound>& bounds() const { return bounds_; }
+  // The smallest bound of each kind; nullptr where there is none.
+  const Bound* total_bound() const;
+  const Bound* container_bound() const;
+
+ private:
+  friend absl::StatusOr<Budget> DetermineBudget(const BudgetInputs& inputs);
+  std::vector<Bound> bounds_;
+};
+
+// FailedPrecondition when no source gives a budget that covers the devices:
+// says what was looked at and how to give one. InvalidArgument for a malformed
+// or contradictory figure (an explicit budget above what the plugin allocated,
+// 0 bytes).
+absl::StatusOr<Budget> DetermineBudget(const BudgetInputs& inputs);
+
+}  // namespace purser::sidecar
