@@ -6,13 +6,13 @@
 // thread.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <variant>
 
 #include "ledger/ledger.h"
 #include "queue_memory/queue_memory.h"
+#include "rdma/verbs.h"
 #include "sidecar/budget.h"
 
 namespace purser::sidecar {
@@ -54,12 +54,6 @@ class Lease {
   ledger::Charge charge_;
 };
 
-struct Grant {
-  Lease lease;
-  queue_memory::QueueMemory predicted;  // queue pair and its completion queue
-  uint32_t cqe = 0;  // entries to create the completion queue with
-};
-
 // What admission needs to know of a device.
 struct DeviceTraits {
   std::string name;
@@ -68,8 +62,17 @@ struct DeviceTraits {
   uint64_t max_qp = 0;  // 0: not known
 };
 
+struct Grant {
+  Lease lease;
+  queue_memory::QueueMemory predicted;  // queue pair and its completion queue
+  uint32_t cqe = 0;  // entries to create the completion queue with
+  DeviceTraits device;
+  queue_memory::QueuePairRequest request;
+};
+
 class Admission {
  public:
+  // Gives the ledger the budget's bounds.
   Admission(ledger::Ledger ledger, const Budget& budget);
   // `live_queue_pairs`: how many this sidecar has on the device, against
   // max_qp.
@@ -81,5 +84,24 @@ class Admission {
   ledger::Ledger ledger_;
   Budget budget_;
 };
+
+// What a queue pair and its completion queue cost now that they exist.
+struct Actual {
+  queue_memory::QueueMemory memory;
+  ledger::Charge charge;  // to commit the lease to
+  // Not empty: the capacities written back contradict the model; says how, for
+  // the log. Count it as a model mismatch.
+  std::string mismatch;
+};
+
+// The provider's rule applied to what was asked, checked against what
+// ibv_create_qp wrote back to `cap` and ibv_create_cq to `cqe`: rings that
+// could not hold those capacities are charged by the capacities instead, and
+// capacities below what was asked are a mismatch as well. Some kernels write
+// back less than the rings hold, which is none.
+Actual ActualCharge(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe);
+
+// The model's bytes in the ledger's terms.
+ledger::Charge ToLedger(queue_memory::Charge charge);
 
 }  // namespace purser::sidecar

@@ -31,7 +31,8 @@ struct Bound {
 };
 
 struct BudgetInputs {
-  std::optional<uint64_t> explicit_bytes;   // --budget or the config file
+  std::optional<uint64_t> explicit_bytes;  // --budget or the config file
+  std::string explicit_origin = "--budget";
   std::optional<std::string> plugin_bytes;  // PURSER_QUEUE_MEMORY_BYTES as is
   double memory_limit_fraction = 0.5;
   absl::StatusOr<base::CgroupMemory> cgroup = absl::NotFoundError("not read");
@@ -49,10 +50,13 @@ class Budget {
   // The smallest bound of each kind; nullptr where there is none.
   const Bound* total_bound() const;
   const Bound* container_bound() const;
+  // Sources that gave no bound and why, one sentence each, for the log.
+  const std::vector<std::string>& gaps() const { return gaps_; }
 
  private:
   friend absl::StatusOr<Budget> DetermineBudget(const BudgetInputs& inputs);
   std::vector<Bound> bounds_;
+  std::vector<std::string> gaps_;
 };
 
 // FailedPrecondition when no source gives a budget that covers the devices:
