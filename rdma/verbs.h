@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,8 +19,7 @@
 
 namespace purser::rdma {
 
-// Errors are absl::ErrnoToStatus(errno, "ibv_… <device>"); ErrnoOf() gives the
-// errno back.
+// Errors are StatusOf(errno, "ibv_… <device>"); ErrnoOf() gives the errno back.
 class Verbs {
  public:
   virtual ~Verbs() = default;
@@ -86,6 +86,9 @@ class Verbs {
 // The real one. One for the process; it has no state.
 Verbs& LibibverbsVerbs();
 
+// The status of an errno, which it carries along: "ibv_alloc_pd mlx5_0: ENOMEM:
+// Cannot allocate memory". OK for 0.
+absl::Status StatusOf(int error_number, std::string_view what);
 // The errno that a status of this seam was made from; 0 for OK, EIO where it
 // carries none.
 int ErrnoOf(const absl::Status& status);
