@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace purser::ledger {
@@ -29,8 +30,14 @@ struct Charge {
   friend constexpr bool operator==(const Charge&, const Charge&) = default;
 };
 
-// Layout in memory, version 1. All counters are bytes unless said otherwise;
-// each cache line has one kind of writer.
+// Layout in memory, version 1, little-endian as the machine; offsets are pinned
+// in ledger.cc. All counters are bytes unless said otherwise. Each cache line
+// has one kind of writer:
+//   0  identity: written once, by Format()
+//  64  bounds: written by the owner of the budget
+// 128  held: written by every reserve, commit and release
+// 192  statistics: written with them
+// 256  end
 struct LedgerState {
   uint32_t magic;
   uint32_t version;
@@ -80,14 +87,18 @@ class Ledger {
   // Turns a reservation of `reserved` into what was really allocated. Less: the
   // difference returns. More: it is reserved now, and if that is refused the
   // lease stays at `reserved` and the caller must undo the creation and release
-  // it.
+  // it. Not counted among the reserves.
   ReserveResult Commit(Charge reserved, Charge actual);
+  // Ends a lease of `charge`. Releasing more than is held leaves nothing held;
+  // it never wraps.
   void Release(Charge charge);
 
+  // Each figure is exact by itself; beside concurrent changes they are not of
+  // one instant, and held.node (total less container) is momentary.
   Balance balance() const;
 
  private:
-  LedgerState* state_;
+  LedgerState* state_ = nullptr;
 };
 
 }  // namespace purser::ledger

@@ -42,6 +42,9 @@ struct DeviceLimits {
   uint32_t max_send_wqebb = 0;   // mlx5: 64-byte basic blocks in a send ring
   uint32_t cqe_size = 0;         // bytes
   uint32_t page_size = 0;        // bytes, a power of two
+  // rxe: ibv_create_qp writes back the slots that the ring really has. Linux
+  // 6.1 writes back what was asked instead; sizes are the same on both.
+  bool writes_back_real_slots = true;
 };
 
 struct QueuePairRequest {
@@ -137,16 +140,18 @@ struct QueueMemory {
 QueueMemory QueuePairMemory(Provider provider, const DeviceLimits& limits,
                             const QueuePairRequest& request);
 
-// Memory of one completion queue of at least `cqe` entries.
+// Memory of one completion queue of at least `cqe` entries. No provider makes
+// one of 0 entries: refused by kMaxCqe.
 QueueMemory CompletionQueueMemory(Provider provider, const DeviceLimits& limits,
                                   uint32_t cqe);
 
 // Sum of two results (a queue pair and its completion queue); the refusal and
-// the exactness are the worse of both.
+// the exactness are the worse of both. Bytes and slots add up; strides and
+// capacities are the larger of both.
 QueueMemory Sum(const QueueMemory& a, const QueueMemory& b);
 
 // The textbook sum that the field reckons with: send wr x (64 + 16 x sge) +
-// receive wr x (64 + 16 x sge).
+// receive wr x (64 + 16 x sge). UINT64_MAX where it exceeds 64 bits.
 uint64_t TextbookBytes(const QueuePairRequest& request);
 
 }  // namespace purser::queue_memory

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue_memory/fit.h"
+
+#include <algorithm>
+
+namespace purser::queue_memory {
+
+QueuePairWithCompletionQueue QueuePairWithCompletionQueueMemory(
+    Provider provider, const DeviceLimits& limits,
+    const QueuePairRequest& request) {
+  const QueueMemory queue_pair = QueuePairMemory(provider, limits, request);
+  if (queue_pair.refusal) return {.memory = queue_pair};
+  const uint64_t slots =
+      uint64_t{queue_pair.send_ring.slots} + queue_pair.receive_ring.slots;
+  auto cqe = static_cast<uint32_t>(std::clamp<uint64_t>(slots, 1, UINT32_MAX));
+  QueueMemory completion_queue = CompletionQueueMemory(provider, limits, cqe);
+  if (completion_queue.refusal.limit == Limit::kMaxCqe) {
+    cqe = static_cast<uint32_t>(completion_queue.refusal.allowed);
+    completion_queue = CompletionQueueMemory(provider, limits, cqe);
+  }
+  const QueueMemory sum = Sum(queue_pair, completion_queue);
+  return {.memory = sum, .cqe = sum.refusal ? 0 : cqe};
+}
+
+uint32_t LargestSendWr(Provider provider, const DeviceLimits& limits,
+                       const QueuePairRequest& request,
+                       const Headroom& headroom) {
+  QueuePairRequest candidate = request;
+  return LargestThatFits(UINT32_MAX, [&](uint32_t max_send_wr) {
+    candidate.max_send_wr = max_send_wr;
+    const QueueMemory memory =
+        QueuePairWithCompletionQueueMemory(provider, limits, candidate).memory;
+    return !memory.refusal && Fits(memory.total(), headroom);
+  });
+}
+
+}  // namespace purser::queue_memory
