@@ -70,6 +70,7 @@ class StrictYaml {
   absl::Status Finish();
 
  private:
+  friend class YamlMap;
   struct Document;
   std::shared_ptr<Document> document_;
 };

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/strict_yaml.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "base/quantity.h"
+#include "base/suggest.h"
+#include "base/utf8.h"
+#include "base/yaml_tree.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::base {
+namespace {
+
+constexpr size_t kMostFaults = 100;
+constexpr size_t kMostKeysListed = 20;
+// Keeps sums with clock readings in nanoseconds far from overflow.
+constexpr absl::Duration kLongestDuration = absl::Hours(8760);
+
+// One map that was asked for.
+struct VisitedMap {
+  int node = -1;  // -1: not in the document
+  YamlMark mark;
+  std::string path;
+  bool muted = false;  // a fault that is already told explains its others
+  std::set<std::string, std::less<>> known_keys;
+};
+
+std::string_view KindName(YamlNode::Kind kind) {
+  switch (kind) {
+    case YamlNode::Kind::kNull:
+      return "null";
+    case YamlNode::Kind::kScalar:
+      return "a scalar";
+    case YamlNode::Kind::kList:
+      return "a list";
+    case YamlNode::Kind::kMap:
+      return "a map";
+  }
+  return "unknown";
+}
+
+std::string Describe(const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::kScalar) return QuoteForMessage(node.text);
+  return std::string(KindName(node.kind));
+}
+
+std::string Join(std::string_view path, std::string_view key) {
+  if (path.empty() || key.empty()) return fmt::format("{}{}", path, key);
+  return fmt::format("{}.{}", path, key);
+}
+
+template <typename T>
+std::optional<T> ParseWhole(std::string_view text) {
+  T value{};
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+std::optional<uint64_t> ParseUint(std::string_view text) {
+  // YAML 1.1 reads "010" as octal and 1.2 does not: neither is meant here.
+  if (text.size() > 1 && text.starts_with('0')) return std::nullopt;
+  return ParseWhole<uint64_t>(text);
+}
+
+std::optional<double> ParseFraction(std::string_view text) {
+  const bool percent = text.ends_with('%');
+  if (percent) text.remove_suffix(1);
+  const std::optional<double> value = ParseWhole<double>(text);
+  if (!value.has_value()) return std::nullopt;
+  const double fraction = percent ? *value / 100 : *value;
+  if (!(fraction > 0 && fraction <= 1)) return std::nullopt;
+  return fraction;
+}
+
+std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
+  std::string with_unit(text);
+  if (text.find_first_not_of("0123456789.") == std::string_view::npos)
+    with_unit += "s";
+  absl::Duration duration;
+  if (!absl::ParseDuration(with_unit, &duration) ||
+      duration < absl::ZeroDuration() || duration > kLongestDuration ||
+      absl::Trunc(duration, absl::Milliseconds(1)) != duration)
+    return std::nullopt;
+  return absl::ToChronoMilliseconds(duration);
+}
+
+std::string UnknownKey(std::string_view key, const VisitedMap& map) {
+  const std::vector<std::string_view> known(map.known_keys.begin(),
+                                            map.known_keys.end());
+  const std::string suggestion = DidYouMean(key, known);
+  if (!suggestion.empty()) return "unknown key" + suggestion;
+  if (known.empty()) return "unknown key: none is expected here";
+  const auto end = known.begin() + static_cast<std::ptrdiff_t>(
+                                       std::min(known.size(), kMostKeysListed));
+  return fmt::format("unknown key: there are {}{}",
+                     fmt::join(known.begin(), end, ", "),
+                     end == known.end() ? "" : ", ...");
+}
+
+}  // namespace
+
+struct StrictYaml::Document {
+  std::string name;
+  YamlTree tree;
+  std::vector<VisitedMap> maps;
+
+  size_t Visit(VisitedMap map) {
+    maps.push_back(std::move(map));
+    return maps.size() - 1;
+  }
+  void Fault(YamlMark mark, std::string_view path, std::string_view message) {
+    tree.faults.push_back(
+        {.mark = mark, .text = fmt::format("{}: {}", path, message)});
+  }
+  // The faults with those that show only now, in document order.
+  std::vector<YamlFault> AllFaults() const;
+};
+
+std::vector<YamlFault> StrictYaml::Document::AllFaults() const {
+  std::vector<YamlFault> faults = tree.faults;
+  for (const VisitedMap& map : maps) {
+    if (map.node < 0 || map.muted) continue;
+    for (const YamlNode::Entry& entry : tree.nodes[map.node].entries)
+      if (!map.known_keys.contains(entry.key))
+        faults.push_back(
+            {.mark = entry.key_mark,
+             .text = fmt::format("{}: {}", Join(map.path, entry.key),
+                                 UnknownKey(entry.key, map))});
+  }
+  const auto place = [](const YamlFault& fault) {
+    return std::tie(fault.mark.line, fault.mark.column);
+  };
+  std::stable_sort(faults.begin(), faults.end(),
+                   [&](const YamlFault& a, const YamlFault& b) {
+                     return place(a) < place(b);
+                   });
+  // A key that is asked for twice shows its fault twice.
+  const auto end =
+      std::unique(faults.begin(), faults.end(),
+                  [&](const YamlFault& a, const YamlFault& b) {
+                    return place(a) == place(b) && a.text == b.text;
+                  });
+  faults.erase(end, faults.end());
+  return faults;
+}
+
+struct YamlMap::State {
+  std::shared_ptr<StrictYaml::Document> document;
+  size_t index = 0;  // in document->maps
+
+  const VisitedMap& map() const { return document->maps[index]; }
+  const YamlNode& node(int i) const { return document->tree.nodes[i]; }
+
+  const YamlNode::Entry* FindEntry(std::string_view key) {
+    document->maps[index].known_keys.emplace(key);
+    if (map().node < 0) return nullptr;
+    for (const YamlNode::Entry& entry : node(map().node).entries)
+      if (entry.key == key) return &entry;
+    return nullptr;
+  }
+  // nullptr: absent or null.
+  const YamlNode* Find(std::string_view key) {
+    const YamlNode::Entry* entry = FindEntry(key);
+    if (entry == nullptr) return nullptr;
+    const YamlNode& value = node(entry->value);
+    return value.kind == YamlNode::Kind::kNull ? nullptr : &value;
+  }
+  void Fault(YamlMark mark, std::string_view path, std::string_view message) {
+    if (!map().muted) document->Fault(mark, path, message);
+  }
+  bool Expect(std::string_view key, const YamlNode& value,
+              YamlNode::Kind expected, std::string_view what) {
+    if (value.kind == expected) return true;
+    Fault(value.mark, Join(map().path, key),
+          fmt::format("must be {}, not {}", what, Describe(value)));
+    return false;
+  }
+  // The scalar at `key` as `parse` reads it. `what` completes "must be …".
+  // With `plain`, one in quotes is a string and so a fault.
+  template <typename T>
+  bool Scalar(std::string_view key, std::string_view what, bool plain,
+              const std::function<std::optional<T>(std::string_view)>& parse,
+              T* out) {
+    const YamlNode* value = Find(key);
+    if (value == nullptr || !Expect(key, *value, YamlNode::Kind::kScalar, what))
+      return false;
+    std::optional<T> parsed = parse(value->text);
+    if (!parsed.has_value() || (plain && !value->plain)) {
+      Fault(value->mark, Join(map().path, key),
+            fmt::format("must be {}, not {}{}", what, Describe(*value),
+                        parsed.has_value() ? ": remove the quotes" : ""));
+      return false;
+    }
+    *out = *std::move(parsed);
+    return true;
+  }
+  YamlMap Child(VisitedMap child) const {
+    child.muted |= map().muted;
+    const size_t visited = document->Visit(std::move(child));
+    return YamlMap(std::make_shared<State>(State{document, visited}));
+  }
+};
+
+YamlMap::YamlMap(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+std::string YamlMap::path() const { return state_->map().path; }
+
+bool YamlMap::Has(std::string_view key) { return state_->Find(key) != nullptr; }
+
+bool YamlMap::String(std::string_view key, std::string* out) {
+  return state_->Scalar<std::string>(
+      key, "a string", false,
+      [](std::string_view text) { return std::string(text); }, out);
+}
+
+bool YamlMap::Bool(std::string_view key, bool* out) {
+  return state_->Scalar<bool>(
+      key, "true or false", true,
+      [](std::string_view text) -> std::optional<bool> {
+        if (text == "true" || text == "True" || text == "TRUE") return true;
+        if (text == "false" || text == "False" || text == "FALSE") return false;
+        return std::nullopt;
+      },
+      out);
+}
+
+bool YamlMap::Uint(std::string_view key, uint64_t min, uint64_t max,
+                   uint64_t* out) {
+  return state_->Scalar<uint64_t>(
+      key, fmt::format("a whole number from {} to {}", min, max), true,
+      [&](std::string_view text) -> std::optional<uint64_t> {
+        const std::optional<uint64_t> value = ParseUint(text);
+        if (!value.has_value() || *value < min || *value > max)
+          return std::nullopt;
+        return value;
+      },
+      out);
+}
+
+bool YamlMap::Fraction(std::string_view key, double* out) {
+  return state_->Scalar<double>(
+      key, "a fraction above 0 and up to 1, such as 0.5 or 50%", false,
+      ParseFraction, out);
+}
+
+bool YamlMap::Bytes(std::string_view key, uint64_t* out) {
+  const YamlNode* value = state_->Find(key);
+  if (value == nullptr || !state_->Expect(key, *value, YamlNode::Kind::kScalar,
+                                          "a number of bytes such as 64Mi"))
+    return false;
+  const absl::StatusOr<uint64_t> bytes = ParseQuantity(value->text);
+  if (!bytes.ok()) {
+    Fault(key, std::string(bytes.status().message()));
+    return false;
+  }
+  *out = *bytes;
+  return true;
+}
+
+bool YamlMap::Duration(std::string_view key, std::chrono::milliseconds* out) {
+  return state_->Scalar<std::chrono::milliseconds>(
+      key,
+      "a duration of whole milliseconds from 0 to 8760h, such as 60s, 500ms or "
+      "5m",
+      false, ParseDuration, out);
+}
+
+bool YamlMap::Strings(std::string_view key, std::vector<std::string>* out) {
+  const YamlNode* value = state_->Find(key);
+  if (value == nullptr ||
+      !state_->Expect(key, *value, YamlNode::Kind::kList, "a list of strings"))
+    return false;
+  std::vector<std::string> strings;
+  bool good = true;
+  for (size_t i = 0; i < value->items.size(); ++i) {
+    const YamlNode& item = state_->node(value->items[i]);
+    good &= state_->Expect(fmt::format("{}[{}]", key, i), item,
+                           YamlNode::Kind::kScalar, "a string");
+    if (good) strings.push_back(item.text);
+  }
+  if (good) *out = std::move(strings);
+  return good;
+}
+
+YamlMap YamlMap::Map(std::string_view key) {
+  VisitedMap child{.mark = state_->map().mark,
+                   .path = Join(state_->map().path, key)};
+  const YamlNode::Entry* entry = state_->FindEntry(key);
+  if (entry == nullptr) return state_->Child(std::move(child));
+  child.mark = entry->key_mark;
+  const YamlNode& value = state_->node(entry->value);
+  if (value.kind == YamlNode::Kind::kNull)
+    return state_->Child(std::move(child));
+  child.mark = value.mark;
+  if (state_->Expect(key, value, YamlNode::Kind::kMap, "a map")) {
+    child.node = entry->value;
+  } else {
+    child.muted = true;
+  }
+  return state_->Child(std::move(child));
+}
+
+std::vector<YamlMap> YamlMap::Maps(std::string_view key) {
+  std::vector<YamlMap> maps;
+  const YamlNode* value = state_->Find(key);
+  if (value == nullptr ||
+      !state_->Expect(key, *value, YamlNode::Kind::kList, "a list of maps"))
+    return maps;
+  for (size_t i = 0; i < value->items.size(); ++i) {
+    const int index = value->items[i];
+    const YamlNode& item = state_->node(index);
+    const std::string name = fmt::format("{}[{}]", key, i);
+    if (state_->Expect(name, item, YamlNode::Kind::kMap, "a map"))
+      maps.push_back(state_->Child({.node = index,
+                                    .mark = item.mark,
+                                    .path = Join(state_->map().path, name)}));
+  }
+  return maps;
+}
+
+void YamlMap::Fault(std::string_view key, std::string_view message) {
+  const YamlNode::Entry* entry = state_->FindEntry(key);
+  YamlMark mark = state_->map().mark;
+  if (entry != nullptr) {
+    const YamlNode& value = state_->node(entry->value);
+    // A null has no place of its own.
+    mark = value.kind == YamlNode::Kind::kNull ? entry->key_mark : value.mark;
+  }
+  state_->Fault(mark, Join(state_->map().path, key), message);
+}
+
+StrictYaml::StrictYaml(std::string name, std::string_view text)
+    : document_(std::make_shared<Document>()) {
+  document_->name = std::move(name);
+  document_->tree = ParseYamlTree(text);
+}
+
+StrictYaml::~StrictYaml() = default;
+
+YamlMap StrictYaml::Root() {
+  VisitedMap root{.muted = document_->tree.broken};
+  const YamlNode& node = document_->tree.nodes[0];
+  if (!root.muted && node.kind == YamlNode::Kind::kMap) {
+    root.node = 0;
+    root.mark = node.mark;
+  } else if (!root.muted && node.kind != YamlNode::Kind::kNull) {
+    document_->tree.faults.push_back(
+        {.mark = node.mark,
+         .text = fmt::format("the document must be a map of keys to values, "
+                             "not {}",
+                             Describe(node))});
+    root.muted = true;
+  }
+  const size_t visited = document_->Visit(std::move(root));
+  return YamlMap(
+      std::make_shared<YamlMap::State>(YamlMap::State{document_, visited}));
+}
+
+absl::Status StrictYaml::Finish() {
+  const std::vector<YamlFault> faults = document_->AllFaults();
+  if (faults.empty()) return absl::OkStatus();
+  std::vector<std::string> lines;
+  for (const YamlFault& fault : faults) {
+    if (lines.size() == kMostFaults) {
+      lines.push_back(fmt::format("{}: and {} more faults", document_->name,
+                                  faults.size() - kMostFaults));
+      break;
+    }
+    lines.push_back(fmt::format("{}:{}:{}: {}", document_->name,
+                                fault.mark.line, fault.mark.column,
+                                fault.text));
+  }
+  return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
+}
+
+}  // namespace purser::base

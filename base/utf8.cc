@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/utf8.h"
+
+#include <cstdint>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/string_view.h"
+
+namespace purser::base {
+namespace {
+
+constexpr size_t kLongestQuote = 60;
+
+struct LeadByte {
+  uint8_t first, last;             // of the first byte
+  size_t length;                   // of the character
+  uint8_t second_min, second_max;  // of the second byte
+};
+constexpr LeadByte kLeadBytes[] = {
+    {0x00, 0x7f, 1, 0x00, 0x00}, {0xc2, 0xdf, 2, 0x80, 0xbf},
+    {0xe0, 0xe0, 3, 0xa0, 0xbf}, {0xe1, 0xec, 3, 0x80, 0xbf},
+    {0xed, 0xed, 3, 0x80, 0x9f}, {0xee, 0xef, 3, 0x80, 0xbf},
+    {0xf0, 0xf0, 4, 0x90, 0xbf}, {0xf1, 0xf3, 4, 0x80, 0xbf},
+    {0xf4, 0xf4, 4, 0x80, 0x8f},
+};
+
+bool Within(uint8_t byte, uint8_t min, uint8_t max) {
+  return min <= byte && byte <= max;
+}
+
+}  // namespace
+
+size_t Utf8CharacterLength(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  for (const LeadByte& lead : kLeadBytes) {
+    if (!Within(byte(0), lead.first, lead.last)) continue;
+    if (lead.length > text.size()) return 0;
+    if (lead.length > 1 && !Within(byte(1), lead.second_min, lead.second_max))
+      return 0;
+    for (size_t i = 2; i < lead.length; ++i)
+      if (!Within(byte(i), 0x80, 0xbf)) return 0;
+    return lead.length;
+  }
+  return 0;
+}
+
+std::string QuoteForMessage(std::string_view text) {
+  const bool cut = text.size() > kLongestQuote;
+  text = text.substr(0, kLongestQuote);
+  return "\"" +
+         absl::Utf8SafeCEscape(absl::string_view(text.data(), text.size())) +
+         (cut ? "\"..." : "\"");
+}
+
+}  // namespace purser::base
