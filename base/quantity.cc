@@ -133,6 +133,19 @@ absl::StatusOr<uint64_t> ParseQuantity(std::string_view text) {
   return *value;
 }
 
+std::optional<double> ParseFraction(std::string_view text) {
+  const bool percent = text.ends_with('%');
+  if (percent) text.remove_suffix(1);
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  if (percent) value /= 100;
+  if (!(value > 0 && value <= 1)) return std::nullopt;
+  return value;
+}
+
 std::string FormatBytes(uint64_t bytes) {
   static constexpr std::string_view kUnits[] = {"B",   "KiB", "MiB", "GiB",
                                                 "TiB", "PiB", "EiB"};

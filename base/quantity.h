@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,9 @@ namespace purser::base {
 // Fractions of a byte are rounded up, as Kubernetes does. Negative, empty, with
 // an unknown suffix or above 2^63-1: InvalidArgument that shows the form.
 absl::StatusOr<uint64_t> ParseQuantity(std::string_view text);
+
+// 0 < x <= 1, also as a percentage: "0.5", "50%"; nullopt for anything else.
+std::optional<double> ParseFraction(std::string_view text);
 
 // "64 MiB", "296 KiB", "1.5 GiB", "512 B": for people. Exact figures go beside
 // it.

@@ -75,16 +75,6 @@ std::optional<uint64_t> ParseUint(std::string_view text) {
   return ParseWhole<uint64_t>(text);
 }
 
-std::optional<double> ParseFraction(std::string_view text) {
-  const bool percent = text.ends_with('%');
-  if (percent) text.remove_suffix(1);
-  const std::optional<double> value = ParseWhole<double>(text);
-  if (!value.has_value()) return std::nullopt;
-  const double fraction = percent ? *value / 100 : *value;
-  if (!(fraction > 0 && fraction <= 1)) return std::nullopt;
-  return fraction;
-}
-
 std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
   std::string with_unit(text);
   if (text.find_first_not_of("0123456789.") == std::string_view::npos)

@@ -52,6 +52,7 @@ class Lease {
  private:
   ledger::Ledger ledger_{nullptr};
   ledger::Charge charge_;
+  bool held_ = false;
 };
 
 // What admission needs to know of a device.
@@ -81,6 +82,10 @@ class Admission {
       uint64_t live_queue_pairs) const;
 
  private:
+  Refusal RefuseByBudget(const DeviceTraits& device,
+                         const queue_memory::QueuePairRequest& request,
+                         const queue_memory::QueueMemory& needed,
+                         const ledger::ReserveResult& result) const;
   ledger::Ledger ledger_;
   Budget budget_;
 };

@@ -26,8 +26,9 @@ struct Bound {
   // Counts container-charged bytes alone; else container and node bytes
   // together.
   bool container_only = false;
-  std::string origin;  // "--budget", "PURSER_QUEUE_MEMORY_BYTES",
-                       // "half of /sys/fs/cgroup/memory.max"
+  double fraction = 1;  // limit_bytes is this part of the figure at `origin`
+  std::string origin;   // "--budget", "PURSER_QUEUE_MEMORY_BYTES",
+                        // "half of /sys/fs/cgroup/memory.max"
 };
 
 struct BudgetInputs {

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sidecar/admission_refusal.h"
+
+#include <cmath>
+#include <utility>
+
+#include "base/quantity.h"
+#include "queue_memory/fit.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::sidecar {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+using base::FormatCount;
+using queue_memory::Limit;
+
+const char* TypeName(queue_memory::QueuePairType type) {
+  switch (type) {
+    case queue_memory::QueuePairType::kRc:
+      return "RC";
+    case queue_memory::QueuePairType::kUc:
+      return "UC";
+    case queue_memory::QueuePairType::kUd:
+      return "UD";
+    case queue_memory::QueuePairType::kXrcSend:
+      return "XRC_SEND";
+    case queue_memory::QueuePairType::kRawPacket:
+      return "RAW_PACKET";
+  }
+  return "of unknown type";
+}
+
+const char* UnitName(Limit limit) {
+  switch (limit) {
+    case Limit::kMaxInlineData:
+    case Limit::kSendWqeSize:
+    case Limit::kReceiveWqeSize:
+      return " bytes";
+    case Limit::kSendRingSize:
+      return " basic blocks";
+    default:
+      return "";
+  }
+}
+
+// What `bound` counts of a charge.
+uint64_t Counted(const Bound& bound, queue_memory::Charge charge) {
+  return bound.container_only ? charge.container : charge.total();
+}
+
+// "send ring 4,198,400 + receive ring 528,384 + …", as the bound counts.
+std::string Parts(const Bound& bound, const queue_memory::QueueMemory& needed) {
+  std::string parts =
+      fmt::format("send ring {} + receive ring {} + completion queue {}",
+                  FormatCount(Counted(bound, needed.send)),
+                  FormatCount(Counted(bound, needed.receive)),
+                  FormatCount(Counted(bound, needed.completion)));
+  if (const uint64_t bytes = Counted(bound, needed.shared_receive); bytes > 0)
+    parts += fmt::format(" + shared receive queue {}", FormatCount(bytes));
+  return parts + fmt::format(" + arrays {} + overhead {}",
+                             FormatCount(Counted(bound, needed.arrays)),
+                             FormatCount(Counted(bound, needed.overhead)));
+}
+
+// How to make the bound larger by `shortfall` bytes.
+std::string HowToRaise(const Bound& bound, uint64_t shortfall) {
+  switch (bound.source) {
+    case BudgetSource::kExplicit:
+      return fmt::format("raise {} by {} bytes", bound.origin,
+                         FormatCount(shortfall));
+    case BudgetSource::kPlugin: {
+      const uint64_t units = (shortfall + kMiB - 1) / kMiB;
+      return fmt::format(
+          "request {} more unit{} of rdma/wqe-mib for the sidecar's container",
+          FormatCount(units), units == 1 ? "" : "s");
+    }
+    case BudgetSource::kCgroup:
+      return fmt::format(
+          "raise the memory limit of the sidecar's container by {} bytes",
+          FormatCount(static_cast<uint64_t>(
+              std::ceil(static_cast<double>(shortfall) / bound.fraction))));
+    case BudgetSource::kMemlock:
+      return fmt::format(
+          "give the sidecar's container the capability IPC_LOCK, or raise "
+          "RLIMIT_MEMLOCK in the container runtime by {} bytes",
+          FormatCount(shortfall));
+  }
+  return "raise the budget";
+}
+
+std::string Remedy(const Bound& bound, uint64_t shortfall, uint64_t held,
+                   uint32_t asked_send_wr, uint32_t largest_max_send_wr) {
+  std::string remedy = HowToRaise(bound, shortfall);
+  if (largest_max_send_wr > 0) {
+    remedy += fmt::format(", or ask for max_send_wr <= {}",
+                          FormatCount(largest_max_send_wr));
+  } else if (asked_send_wr > 0) {
+    remedy += ", or ask for less of the rest (max_recv_wr, SGEs, inline data)";
+  } else {
+    remedy += ", or ask for a smaller max_recv_wr";
+  }
+  if (held > 0) remedy += ", or destroy queue pairs that are not needed";
+  return remedy;
+}
+
+std::string ProviderRemedy(const DeviceTraits& device,
+                           const queue_memory::QueuePairRequest& request,
+                           const queue_memory::Refusal& by) {
+  switch (by.limit) {
+    case Limit::kQueuePairType:
+      return "ask for RC, UC or UD";
+    case Limit::kSendWqeSize:
+      return "ask for fewer send SGEs or less inline data";
+    case Limit::kReceiveWqeSize:
+      return "ask for fewer receive SGEs";
+    case Limit::kSendRingSize:
+      if (const uint32_t largest = queue_memory::LargestSendWr(
+              device.provider, device.limits, request, {});
+          largest > 0)
+        return fmt::format("ask for max_send_wr <= {}", largest);
+      return "ask for fewer send SGEs or less inline data";
+    default:
+      return fmt::format("ask for {} <= {}", queue_memory::LimitName(by.limit),
+                         by.allowed);
+  }
+}
+
+}  // namespace
+
+std::string Describe(const DeviceTraits& device,
+                     const queue_memory::QueuePairRequest& request) {
+  std::string text = fmt::format("queue pair {} {}/{} send, {}/{} receive",
+                                 TypeName(request.type), request.max_send_wr,
+                                 request.max_send_sge, request.max_recv_wr,
+                                 request.max_recv_sge);
+  if (request.max_inline_data > 0)
+    text += fmt::format(", {} bytes inline", request.max_inline_data);
+  return text + " on " + device.name;
+}
+
+Refusal InvalidRequest(const std::string& what, std::string_view fault,
+                       std::string remedy) {
+  Refusal refusal;
+  refusal.reason = RefusalReason::kInvalid;
+  refusal.message = fmt::format("{}: {}; {}", what, fault, remedy);
+  refusal.remedy = std::move(remedy);
+  return refusal;
+}
+
+Refusal OverDeviceLimit(const std::string& what, std::string_view field,
+                        uint64_t asked, std::string_view limit,
+                        uint64_t allowed, std::string remedy) {
+  Refusal refusal;
+  refusal.reason = RefusalReason::kDeviceLimit;
+  refusal.limit = std::string(limit);
+  refusal.limit_value = allowed;
+  refusal.asked_value = asked;
+  refusal.message = fmt::format(
+      "{}: {} {} is more than the device's {} of {}; {}", what, field,
+      FormatCount(asked), limit, FormatCount(allowed), remedy);
+  refusal.remedy = std::move(remedy);
+  return refusal;
+}
+
+Refusal OverProviderLimit(const std::string& what, const DeviceTraits& device,
+                          const queue_memory::QueuePairRequest& request,
+                          const queue_memory::Refusal& by) {
+  Refusal refusal;
+  refusal.reason = RefusalReason::kDeviceLimit;
+  refusal.limit = queue_memory::LimitName(by.limit);
+  refusal.limit_value = by.allowed;
+  refusal.asked_value = by.asked;
+  refusal.remedy = ProviderRemedy(device, request, by);
+  const char* provider = queue_memory::ProviderName(device.provider);
+  refusal.message =
+      by.limit == Limit::kQueuePairType
+          ? fmt::format(
+                "{}: the provider {} has no queue pairs of this type; "
+                "{}",
+                what, provider, refusal.remedy)
+          : fmt::format(
+                "{}: {} {}{} is more than the {} that the provider {} "
+                "takes; {}",
+                what, refusal.limit, FormatCount(by.asked), UnitName(by.limit),
+                FormatCount(by.allowed), provider, refusal.remedy);
+  return refusal;
+}
+
+Refusal OverBudget(const std::string& what,
+                   const queue_memory::QueuePairRequest& request,
+                   const queue_memory::QueueMemory& needed, const Bound& bound,
+                   const ledger::ReserveResult& result,
+                   uint32_t largest_max_send_wr) {
+  const uint64_t left =
+      result.bound > result.held ? result.bound - result.held : 0;
+  Refusal refusal;
+  refusal.reason = RefusalReason::kBudget;
+  refusal.needed = needed;
+  refusal.needed_bytes = result.needed;
+  refusal.used_bytes = result.held;
+  refusal.budget_bytes = result.bound;
+  refusal.bound = bound.source;
+  refusal.largest_max_send_wr = largest_max_send_wr;
+  refusal.remedy = Remedy(bound, result.needed - left, result.held,
+                          request.max_send_wr, largest_max_send_wr);
+
+  std::string fits;
+  if (largest_max_send_wr > 0) {
+    fits = fmt::format("the largest max_send_wr that fits is {}",
+                       largest_max_send_wr);
+  } else if (request.max_send_wr > 0) {
+    fits = "no max_send_wr fits with all else as asked";
+  } else {
+    fits = "it has no send queue to shrink";
+  }
+  refusal.message = fmt::format(
+      "{} needs {} {}bytes ({}); {} of {} bytes are in use (bound: {}, {}), {} "
+      "left; {}",
+      what, FormatCount(result.needed),
+      bound.container_only ? "container-charged " : "", Parts(bound, needed),
+      FormatCount(result.held), FormatCount(result.bound),
+      BudgetSourceName(bound.source), bound.origin, FormatCount(left), fits);
+  return refusal;
+}
+
+}  // namespace purser::sidecar

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words and numbers of a refusal: what was asked, what refused it, the
+// arithmetic, and what to do. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ledger/ledger.h"
+#include "queue_memory/queue_memory.h"
+#include "sidecar/admission.h"
+#include "sidecar/budget.h"
+
+namespace purser::sidecar {
+
+// "queue pair RC 4096/8 send, 4096/1 receive on rxe0".
+std::string Describe(const DeviceTraits& device,
+                     const queue_memory::QueuePairRequest& request);
+
+// The request contradicts itself.
+Refusal InvalidRequest(const std::string& what, std::string_view fault,
+                       std::string remedy);
+
+// `field` (as in verbs) exceeds the device's `limit`.
+Refusal OverDeviceLimit(const std::string& what, std::string_view field,
+                        uint64_t asked, std::string_view limit,
+                        uint64_t allowed, std::string remedy);
+
+// The provider's own rules refuse.
+Refusal OverProviderLimit(const std::string& what, const DeviceTraits& device,
+                          const queue_memory::QueuePairRequest& request,
+                          const queue_memory::Refusal& by);
+
+// `bound` has less left than `needed` counts there. `largest_max_send_wr`: what
+// would fit, 0 for none.
+Refusal OverBudget(const std::string& what,
+                   const queue_memory::QueuePairRequest& request,
+                   const queue_memory::QueueMemory& needed, const Bound& bound,
+                   const ledger::ReserveResult& result,
+                   uint32_t largest_max_send_wr);
+
+}  // namespace purser::sidecar
