@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What admission costs before the device is asked: the model, and the ledger
+// beside what it replaces, a mutex.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <mutex>
+
+#include "ledger/ledger.h"
+#include "queue_memory/fit.h"
+#include "queue_memory/queue_memory.h"
+
+namespace purser {
+namespace {
+
+queue_memory::QueuePairRequest Shape(uint32_t i) {
+  return {.max_send_wr = 128 + (i & 4095),
+          .max_send_sge = 1 + (i & 7),
+          .max_inline_data = i & 63,
+          .max_recv_wr = 256,
+          .max_recv_sge = 1};
+}
+
+void Model(benchmark::State& state, queue_memory::Provider provider) {
+  uint32_t i = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        queue_memory::QueuePairMemory(provider, {}, Shape(++i)));
+  }
+}
+BENCHMARK_CAPTURE(Model, mlx5, queue_memory::Provider::kMlx5);
+BENCHMARK_CAPTURE(Model, rxe, queue_memory::Provider::kRxe);
+BENCHMARK_CAPTURE(Model, unknown, queue_memory::Provider::kUnknown);
+
+void LargestSendWr(benchmark::State& state, queue_memory::Provider provider) {
+  uint32_t i = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(queue_memory::LargestSendWr(
+        provider, {}, Shape(++i), {.total = 1 << 20}));
+  }
+}
+BENCHMARK_CAPTURE(LargestSendWr, rxe, queue_memory::Provider::kRxe);
+
+ledger::LedgerState ledger_state;
+
+void LedgerReserveCommitRelease(benchmark::State& state) {
+  if (state.thread_index() == 0) {
+    ledger::Ledger::Format(ledger_state);
+    ledger::Ledger(&ledger_state).SetBounds(1 << 30, 1 << 30);
+  }
+  ledger::Ledger ledger(&ledger_state);
+  const ledger::Charge charge{.container = 808, .node = 303104};
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(ledger.Reserve(charge));
+    benchmark::DoNotOptimize(ledger.Commit(charge, charge));
+    ledger.Release(charge);
+  }
+}
+BENCHMARK(LedgerReserveCommitRelease)->Threads(1)->Threads(2)->UseRealTime();
+
+std::mutex mutex;
+uint64_t held = 0;
+
+void MutexReserveCommitRelease(benchmark::State& state) {
+  for (auto _ : state) {
+    for (int step = 0; step < 3; ++step) {
+      std::lock_guard lock(mutex);
+      benchmark::DoNotOptimize(held += 303912);
+    }
+  }
+}
+BENCHMARK(MutexReserveCommitRelease)->Threads(1)->Threads(2)->UseRealTime();
+
+}  // namespace
+}  // namespace purser
