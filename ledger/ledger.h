@@ -13,7 +13,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
 namespace purser::ledger {
@@ -77,6 +76,7 @@ class Ledger {
  public:
   // Makes `state` a fresh, empty account without bounds (kUnlimited).
   static void Format(LedgerState& state);
+  // Null: no account; the view may only be assigned to.
   explicit Ledger(LedgerState* state) : state_(state) {}
 
   // Lowering a bound below what is held is allowed: nothing more is granted
@@ -98,7 +98,7 @@ class Ledger {
   Balance balance() const;
 
  private:
-  LedgerState* state_ = nullptr;
+  LedgerState* state_;
 };
 
 }  // namespace purser::ledger

@@ -86,10 +86,9 @@ Refusal SizeSendRing(const Device& device, const QueuePairRequest& request,
                                : overhead + RoundUp(uint64_t{kInlineHeader} +
                                                         request.max_inline_data,
                                                     kSge);
-  const uint64_t unaligned = std::max(gather, inlined);
-  const uint64_t wqe = RoundUp(unaligned, kBasicBlock);
+  const uint64_t wqe = RoundUp(std::max(gather, inlined), kBasicBlock);
   if (wqe > device.max_sq_desc_sz)
-    return {Limit::kSendWqeSize, unaligned, device.max_sq_desc_sz};
+    return {Limit::kSendWqeSize, wqe, device.max_sq_desc_sz};
   const uint32_t max_send_wr =
       std::min<uint32_t>(device.max_qp_wr, INT32_MAX / device.max_sq_desc_sz);
   if (request.max_send_wr > max_send_wr)
