@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The fallback for providers without a rule of their own: a textbook sum, times
-// a safety factor, plus a floor. Derived from the measured rows of fourteen
-// providers' profiles (tests/testdata/golden): it covers the real total of
-// 99.7 % of the queue pairs and of all completion queues in them, and is 4.9
-// times the real total in the median. Who pays is not known, so the node does:
-// such a device needs a budget given explicitly or by the plugin.
+// a safety factor, plus a floor. Derived from tests/testdata/golden, fourteen
+// profiles of eleven providers: it covers the real total of 99.7 % of the queue
+// pairs and of all completion queues there, and is 4.9 times that total in the
+// median (docs/memory-model.md). Who pays is not known, so the node does: such
+// a device needs a budget given explicitly or by the plugin.
 #include <algorithm>
 
 #include "queue_memory/arithmetic.h"

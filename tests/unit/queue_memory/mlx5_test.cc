@@ -103,6 +103,19 @@ TEST(Mlx5, RefusalsNameTheLimit) {
                 0, (1u << 24) - 1);
 }
 
+// Whatever the device tells: the provider's product stays in an int, and a
+// number of slots in 32 bits.
+TEST(Mlx5, CeilingsAboveWhatTheDeviceTells) {
+  const DeviceLimits told = {.max_qp_wr = UINT32_MAX,
+                             .max_send_wqebb = UINT32_MAX};
+  EXPECT_FALSE(Mlx5({.max_send_wr = 2097151}, told).refusal);
+  ExpectRefusal(Mlx5({.max_send_wr = 2097152}, told), Limit::kMaxSendWr,
+                2097152, 2097151);
+  EXPECT_EQ(Mlx5({.max_recv_wr = 1u << 31}, told).receive_ring.slots, 1u << 31);
+  ExpectRefusal(Mlx5({.max_recv_wr = UINT32_MAX}, told), Limit::kMaxRecvWr,
+                UINT32_MAX, 1u << 31);
+}
+
 // Nothing of the send side is looked at when there is none.
 TEST(Mlx5, NoSendRingNoSendLimits) {
   const QueueMemory memory =

@@ -105,7 +105,7 @@ TEST(Property, CostsNeverFallWhenMoreIsAsked) {
       &QueuePairRequest::max_inline_data, &QueuePairRequest::max_recv_wr,
       &QueuePairRequest::max_recv_sge};
   Arbitrary arbitrary(1);
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 10000; ++i) {
     const QueuePairRequest less = arbitrary.Sensible();
     for (const auto field : kFields) {
       QueuePairRequest more = less;
@@ -170,12 +170,14 @@ void ExpectWide(const QueuePairRequest& request, const QueueMemory& memory) {
   ASSERT_LE(container + node, Wide{UINT64_MAX / 16});
   ASSERT_GE(container + node, Wide{memory.buffer_bytes});
   ASSERT_GE(memory.send_ring.slots, request.max_send_wr);
+  ASSERT_TRUE(request.uses_srq ||
+              memory.receive_ring.slots >= request.max_recv_wr);
 }
 
 TEST(Property, NothingWrapsWhateverIsAskedOfWhateverDevice) {
   Arbitrary arbitrary(2);
   int granted = 0;
-  for (int i = 0; i < 300000; ++i) {
+  for (int i = 0; i < 100000; ++i) {
     const QueuePairRequest request =
         i % 2 == 0 ? arbitrary.Any() : arbitrary.Sensible();
     const DeviceLimits limits =
@@ -193,12 +195,12 @@ TEST(Property, NothingWrapsWhateverIsAskedOfWhateverDevice) {
       if (HasFatalFailure()) return;
     }
   }
-  EXPECT_GT(granted, 100000);
+  EXPECT_GT(granted, 50000);
 }
 
 TEST(Property, NothingWrapsInCompletionQueues) {
   Arbitrary arbitrary(3);
-  for (int i = 0; i < 300000; ++i) {
+  for (int i = 0; i < 100000; ++i) {
     const uint32_t cqe = arbitrary.Figure();
     const DeviceLimits limits = arbitrary.AnyLimits();
     for (const Provider provider : kProviders) {
