@@ -33,9 +33,8 @@ int DestroyError(const Call& call, const Tracked& object) {
 int TooMany(const FakeContext& context, const char* kind, int limit) {
   const auto& objects = context.device_state->objects;
   const auto found = objects.find(kind);
-  return found != objects.end() && found->second >= limit
-             ? context.device_state->device.too_many_errno
-             : 0;
+  const int live = found == objects.end() ? 0 : found->second;
+  return live >= limit ? context.device_state->device.too_many_errno : 0;
 }
 
 bool IsZero(const ibv_gid& gid) {

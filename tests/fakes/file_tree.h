@@ -16,8 +16,13 @@ namespace purser::fakes {
 class FileTree {
  public:
   FileTree() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "purser-XXXXXX").string();
+    // In memory where that is possible: a tree has hundreds of small files.
+    std::error_code ignored;
+    const std::filesystem::path parent =
+        std::filesystem::is_directory("/dev/shm", ignored)
+            ? "/dev/shm"
+            : std::filesystem::temp_directory_path();
+    std::string pattern = (parent / "purser-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr)
       throw std::runtime_error("mkdtemp " + pattern);
     root_ = pattern;

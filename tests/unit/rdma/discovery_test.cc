@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rdma/discovery.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/fakes/fake_sysfs.h"
+
+namespace purser::rdma {
+namespace {
+
+using fakes::FakeSysfs;
+using fakes::FileTree;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class DiscoveryTest : public ::testing::Test {
+ protected:
+  SysfsDevice Only() {
+    const auto devices = discovery_.Devices();
+    EXPECT_TRUE(devices.ok()) << devices.status();
+    if (!devices.ok() || devices->size() != 1) {
+      ADD_FAILURE() << "not one device";
+      return {};
+    }
+    return devices->front();
+  }
+
+  FileTree tree_;
+  FakeSysfs sysfs_{tree_};
+  Discovery discovery_{sysfs_.sysfs_root(), sysfs_.dev_root()};
+};
+
+TEST_F(DiscoveryTest, NoDriverLoadedIsAnEmptyList) {
+  const auto devices = discovery_.Devices();
+  ASSERT_TRUE(devices.ok());
+  EXPECT_THAT(*devices, IsEmpty());
+}
+
+TEST_F(DiscoveryTest, SoftRoce) {
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "dummy1"));
+  const SysfsDevice device = Only();
+  EXPECT_EQ(device.name, "rxe0");
+  EXPECT_EQ(device.driver, "rdma_rxe");
+  EXPECT_EQ(device.provider, queue_memory::Provider::kRxe);
+  EXPECT_EQ(device.pci_address, "");
+  EXPECT_EQ(device.vendor_id, "");
+  EXPECT_EQ(device.parent_netdev, "dummy1");
+  EXPECT_EQ(device.numa_node, -1);
+  EXPECT_EQ(device.uverbs, "uverbs0");
+  EXPECT_EQ(device.node_guid, "5054:00ff:fe12:3456");
+  EXPECT_THAT(device.umads, IsEmpty());
+  ASSERT_EQ(device.ports.size(), 1u);
+  const PortStatus& port = device.ports[0];
+  EXPECT_EQ(port.port_num, 1);
+  EXPECT_TRUE(port.active());
+  EXPECT_EQ(port.phys_state, 5);
+  EXPECT_EQ(port.link_layer, LinkLayer::kEthernet);
+  EXPECT_EQ(port.rate_mbps, 2500u);
+  EXPECT_EQ(port.lid, 0);
+  EXPECT_THAT(port.netdevs, ElementsAre("dummy1"));
+}
+
+TEST_F(DiscoveryTest, SoftIwarpIsToldByItsNodeType) {
+  sysfs_.AddDevice(fakes::SysfsSiw("siw0", "eth0"));
+  const SysfsDevice device = Only();
+  EXPECT_EQ(device.driver, "siw");
+  EXPECT_EQ(device.parent_netdev, "eth0");  // it has no `parent` attribute
+  EXPECT_EQ(device.pci_address, "");
+}
+
+TEST_F(DiscoveryTest, FunctionWithAnInfinibandAndAnEthernetPort) {
+  sysfs_.AddDevice(fakes::SysfsMlx5TwoPorts("mlx5_0"));
+  const SysfsDevice device = Only();
+  EXPECT_EQ(device.driver, "mlx5_core");
+  EXPECT_EQ(device.provider, queue_memory::Provider::kMlx5);
+  EXPECT_EQ(device.pci_address, "0000:3b:00.0");
+  EXPECT_EQ(device.vendor_id, "15b3");
+  EXPECT_EQ(device.device_id, "1017");
+  EXPECT_EQ(device.parent_netdev, "");
+  EXPECT_EQ(device.numa_node, 1);
+  EXPECT_THAT(device.umads, ElementsAre("umad0", "umad1"));
+  EXPECT_THAT(device.issms, ElementsAre("issm0", "issm1"));
+  ASSERT_EQ(device.ports.size(), 2u);
+  EXPECT_EQ(device.ports[0].link_layer, LinkLayer::kInfiniband);
+  EXPECT_EQ(device.ports[0].lid, 0x1a);
+  EXPECT_EQ(device.ports[0].rate_mbps, 100000u);
+  // No GID names the netdev of an InfiniBand port.
+  EXPECT_THAT(device.ports[0].netdevs, ElementsAre("ib0"));
+  EXPECT_EQ(device.ports[1].link_layer, LinkLayer::kEthernet);
+  EXPECT_THAT(device.ports[1].netdevs, ElementsAre("ens1f1"));
+}
+
+TEST_F(DiscoveryTest, VirtualFunction) {
+  sysfs_.AddDevice(fakes::SysfsMlx5Vf("mlx5_2", "ens1f0v0"));
+  const SysfsDevice device = Only();
+  EXPECT_EQ(device.pci_address, "0000:3b:00.2");
+  EXPECT_EQ(device.device_id, "1018");
+}
+
+TEST_F(DiscoveryTest, SubFunctionHasItsPciParentsAddress) {
+  sysfs_.AddDevice(fakes::SysfsMlx5Sf("mlx5_4", "en3f0pf0sf4"));
+  const SysfsDevice device = Only();
+  EXPECT_EQ(device.pci_address, "0000:3b:00.0");
+  EXPECT_EQ(device.vendor_id, "15b3");
+  EXPECT_EQ(device.driver, "mlx5_core");
+  EXPECT_EQ(device.provider, queue_memory::Provider::kMlx5);
+  EXPECT_THAT(device.ports[0].netdevs, ElementsAre("en3f0pf0sf4"));
+}
+
+TEST_F(DiscoveryTest, DeviceWithoutNetdevAndMad) {
+  sysfs_.AddDevice(fakes::SysfsEfa("efa_0"));
+  const SysfsDevice device = Only();
+  EXPECT_EQ(device.driver, "efa");
+  EXPECT_EQ(device.provider, queue_memory::Provider::kUnknown);
+  EXPECT_EQ(device.numa_node, -1);
+  EXPECT_EQ(device.ports[0].link_layer, LinkLayer::kUnknown);
+  EXPECT_THAT(device.ports[0].netdevs, IsEmpty());
+  EXPECT_THAT(device.umads, IsEmpty());
+  EXPECT_EQ(device.uverbs, "uverbs0");
+}
+
+TEST_F(DiscoveryTest, UverbsMayComeLater) {
+  fakes::SysfsFakeDevice loading = fakes::SysfsRxe("rxe0", "eth0");
+  loading.uverbs = false;
+  sysfs_.AddDevice(loading);
+  EXPECT_EQ(Only().uverbs, "");
+  sysfs_.AddUverbs("rxe0");
+  EXPECT_EQ(Only().uverbs, "uverbs0");
+}
+
+TEST_F(DiscoveryTest, NetdevsOfManyGidsWithoutRepeats) {
+  fakes::SysfsFakeDevice device = fakes::SysfsRxe("rxe0", "eth0");
+  device.ports[0].gid_table_length = 300;
+  device.ports[0].gids.push_back({200, "x", "RoCE v2", "eth0.100"});
+  device.ports[0].gids.push_back({255, "x", "RoCE v2", "eth0"});
+  device.ports[0].gids.push_back({256, "x", "RoCE v2", "beyond"});
+  sysfs_.AddDevice(device);
+  EXPECT_THAT(Only().ports[0].netdevs, ElementsAre("eth0", "eth0.100"));
+}
+
+TEST_F(DiscoveryTest, ChangesShow) {
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  sysfs_.SetPortState("rxe0", 1, 1);
+  EXPECT_FALSE(Only().ports[0].active());
+  EXPECT_EQ(Only().ports[0].port_state, 1);
+  EXPECT_EQ(Only().ports[0].phys_state, 3);
+  sysfs_.SetLinkLayer("rxe0", 1, "InfiniBand");
+  EXPECT_EQ(Only().ports[0].link_layer, LinkLayer::kInfiniband);
+  sysfs_.RenameNetdev("eth0", "rdma0");
+  EXPECT_EQ(Only().parent_netdev, "rdma0");
+  EXPECT_THAT(Only().ports[0].netdevs, ElementsAre("rdma0"));
+  sysfs_.RemoveDevice("rxe0");
+  EXPECT_THAT(*discovery_.Devices(), IsEmpty());
+}
+
+TEST_F(DiscoveryTest, NetdevOfAFunctionIsRenamed) {
+  sysfs_.AddDevice(fakes::SysfsMlx5TwoPorts("mlx5_0"));
+  sysfs_.RenameNetdev("ib0", "ibs1");
+  EXPECT_THAT(Only().ports[0].netdevs, ElementsAre("ibs1"));
+}
+
+TEST_F(DiscoveryTest, DevicesComeByName) {
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe1", "eth1"));
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  const auto devices = discovery_.Devices();
+  ASSERT_TRUE(devices.ok());
+  ASSERT_EQ(devices->size(), 2u);
+  EXPECT_EQ((*devices)[0].name, "rxe0");
+  EXPECT_EQ((*devices)[0].uverbs, "uverbs1");
+  EXPECT_EQ((*devices)[1].uverbs, "uverbs0");
+}
+
+TEST_F(DiscoveryTest, VanishingDeviceIsLeftOut) {
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe1", "eth1"));
+  // Unplugged between the class being listed and the device being read.
+  tree_.Remove(sysfs_.DirectoryOf("rxe0"));
+  EXPECT_EQ(Only().name, "rxe1");
+  const auto gone = discovery_.Device("rxe0");
+  EXPECT_TRUE(absl::IsNotFound(gone.status()));
+}
+
+TEST_F(DiscoveryTest, UnreadableClassIsAnErrorNotNoDevices) {
+  tree_.Write("sys/class/infiniband", "");
+  const auto devices = discovery_.Devices();
+  ASSERT_FALSE(devices.ok());
+  EXPECT_THAT(std::string(devices.status().message()),
+              HasSubstr("class/infiniband"));
+}
+
+TEST_F(DiscoveryTest, UnreadableUverbsClassIsAnError) {
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  tree_.Remove("sys/class/infiniband_verbs");
+  tree_.Write("sys/class/infiniband_verbs", "");
+  EXPECT_FALSE(discovery_.Devices().ok());
+  EXPECT_FALSE(discovery_.Device("rxe0").ok());
+}
+
+TEST_F(DiscoveryTest, UnreadablePortsAreAnError) {
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  tree_.Remove(sysfs_.DirectoryOf("rxe0") + "/ports");
+  tree_.Write(sysfs_.DirectoryOf("rxe0") + "/ports", "");
+  EXPECT_FALSE(discovery_.Devices().ok());
+  const auto device = discovery_.Device("rxe0");
+  EXPECT_FALSE(device.ok());
+  EXPECT_FALSE(absl::IsNotFound(device.status()));
+}
+
+TEST_F(DiscoveryTest, PortWhoseStateCannotBeReadIsNotActive) {
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  const std::string state = sysfs_.DirectoryOf("rxe0") + "/ports/1/state";
+  tree_.Remove(state);
+  tree_.Directory(state);  // reading fails, as with EIO from dead firmware
+  EXPECT_EQ(Only().ports[0].port_state, 0);
+  EXPECT_FALSE(Only().ports[0].active());
+}
+
+TEST_F(DiscoveryTest, SingleDevice) {
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  const auto device = discovery_.Device("rxe0");
+  ASSERT_TRUE(device.ok());
+  EXPECT_EQ(device->uverbs, "uverbs0");
+  const auto missing = discovery_.Device("mlx5_9");
+  EXPECT_TRUE(absl::IsNotFound(missing.status()));
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("mlx5_9"));
+}
+
+TEST_F(DiscoveryTest, RdmaCm) {
+  EXPECT_FALSE(discovery_.HasRdmaCm());
+  sysfs_.AddRdmaCm();
+  EXPECT_TRUE(discovery_.HasRdmaCm());
+}
+
+TEST_F(DiscoveryTest, LinkLayerNames) {
+  EXPECT_STREQ(LinkLayerName(LinkLayer::kInfiniband), "InfiniBand");
+  EXPECT_STREQ(LinkLayerName(LinkLayer::kEthernet), "Ethernet");
+  EXPECT_STREQ(LinkLayerName(LinkLayer::kUnknown), "unknown");
+}
+
+}  // namespace
+}  // namespace purser::rdma
