@@ -94,8 +94,8 @@ std::string Remedy(const Bound& bound, uint64_t shortfall, uint64_t held,
                    uint32_t asked_send_wr, uint32_t largest_max_send_wr) {
   std::string remedy = HowToRaise(bound, shortfall);
   if (largest_max_send_wr > 0) {
-    remedy += fmt::format(", or ask for max_send_wr <= {}",
-                          FormatCount(largest_max_send_wr));
+    remedy +=
+        fmt::format(", or ask for max_send_wr <= {}", largest_max_send_wr);
   } else if (asked_send_wr > 0) {
     remedy += ", or ask for less of the rest (max_recv_wr, SGEs, inline data)";
   } else {

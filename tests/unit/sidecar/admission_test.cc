@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/quantity.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "queue_memory/fit.h"
@@ -207,10 +208,11 @@ TEST_F(AdmissionTest, AContainerBoundCountsContainerBytesAlone) {
                       "ring 65,536"),
             HasSubstr("(bound: cgroup, half of /sys/fs/cgroup/memory.max)")));
   // Twice the shortfall, since half of the limit is the budget.
-  const uint64_t shortfall = refusal.needed_bytes - kMiB / 2;
-  EXPECT_THAT(refusal.remedy,
-              HasSubstr("raise the memory limit of the sidecar's container"));
-  EXPECT_GT(shortfall, 0u);
+  EXPECT_THAT(
+      refusal.remedy,
+      HasSubstr("raise the memory limit of the sidecar's container by " +
+                base::FormatCount(2 * (refusal.needed_bytes - kMiB / 2)) +
+                " bytes"));
 
   // Node bytes are not that bound's business.
   Granted(admission, Rxe(), Rc(4096, 8, 4096, 1));
