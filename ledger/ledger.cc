@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ledger/ledger.h"
 
-#include <algorithm>
 #include <cstddef>
 
 namespace purser::ledger {
@@ -22,14 +21,15 @@ static_assert(sizeof(LedgerState) == 256);
 
 using Counter = std::atomic<uint64_t>;
 
+constexpr uint64_t Excess(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
 constexpr bool Wraps(Charge charge) {
   return charge.container > UINT64_MAX - charge.node;
 }
 
 void Subtract(Counter& held, uint64_t bytes) {
   uint64_t before = held.load();
-  while (!held.compare_exchange_weak(before, before - std::min(before, bytes)))
-    continue;
+  while (!held.compare_exchange_weak(before, Excess(before, bytes))) continue;
 }
 
 // Adds `bytes` to `held` if the sum stays within `bound`. The bound is read
@@ -84,8 +84,6 @@ ReserveResult RefuseUnrepresentable(const LedgerState& state) {
   return {Bound::kTotal, UINT64_MAX, state.total_held.load(),
           state.total_bound.load()};
 }
-
-constexpr uint64_t Excess(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 }  // namespace
 

@@ -4,7 +4,6 @@
 // to queue_memory/.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -18,6 +17,16 @@ inline constexpr uint32_t kDefaultPageSize = 4096;
 // whatever a device is said to take.
 inline constexpr uint32_t kMostSge = 1u << 16;
 inline constexpr uint32_t kMostEntryBytes = 1u << 20;
+
+template <typename T>
+constexpr T Min(T a, T b) {
+  return b < a ? b : a;
+}
+
+template <typename T>
+constexpr T Max(T a, T b) {
+  return a < b ? b : a;
+}
 
 // `multiple` > 0.
 constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) {
@@ -41,7 +50,7 @@ constexpr uint64_t SaturatingMultiply(uint64_t a, uint64_t b) {
 // default; in either case no more than `most`.
 constexpr uint32_t LimitOr(uint32_t told, uint32_t otherwise,
                            uint32_t most = UINT32_MAX) {
-  return std::min(told != 0 ? told : otherwise, most);
+  return Min(told != 0 ? told : otherwise, most);
 }
 
 constexpr Refusal RefuseAbove(Limit limit, uint64_t asked, uint64_t allowed) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queue_memory/fit.h"
 
-#include <algorithm>
+#include "queue_memory/arithmetic.h"
 
 namespace purser::queue_memory {
 
@@ -12,7 +12,8 @@ QueuePairWithCompletionQueue QueuePairWithCompletionQueueMemory(
   if (queue_pair.refusal) return {.memory = queue_pair};
   const uint64_t slots =
       uint64_t{queue_pair.send_ring.slots} + queue_pair.receive_ring.slots;
-  auto cqe = static_cast<uint32_t>(std::clamp<uint64_t>(slots, 1, UINT32_MAX));
+  auto cqe =
+      static_cast<uint32_t>(Min<uint64_t>(Max<uint64_t>(slots, 1), UINT32_MAX));
   QueueMemory completion_queue = CompletionQueueMemory(provider, limits, cqe);
   if (completion_queue.refusal.limit == Limit::kMaxCqe) {
     cqe = static_cast<uint32_t>(completion_queue.refusal.allowed);

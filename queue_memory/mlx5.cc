@@ -4,8 +4,6 @@
 // process, so its memory cgroup pays. Rules from rdma-core providers/mlx5:
 // verbs.c (functions named below), buf.c mlx5_alloc_buf, dbrec.c
 // mlx5_alloc_dbrec.
-#include <algorithm>
-
 #include "queue_memory/arithmetic.h"
 #include "queue_memory/providers.h"
 
@@ -57,9 +55,9 @@ uint32_t SendOverhead(QueuePairType type, uint32_t send_ops) {
     send_ops = kSendOpsPlain | kSendOpsBindOrInv;
   if (connected && (send_ops & kSendOpsPlain) != 0)
     operation = 32;  // RDMA WRITE and READ: remote address
-  if ((send_ops & kSendOpsAtomic) != 0) operation = std::max(operation, 48u);
+  if ((send_ops & kSendOpsAtomic) != 0) operation = Max(operation, 48u);
   if ((send_ops & kSendOpsBindOrInv) != 0)
-    operation = std::max(operation, 192u);  // UMR control, memory key
+    operation = Max(operation, 192u);  // UMR control, memory key
   switch (type) {
     case QueuePairType::kXrcSend:
       return operation + 16;
@@ -86,11 +84,11 @@ Refusal SizeSendRing(const Device& device, const QueuePairRequest& request,
                                : overhead + RoundUp(uint64_t{kInlineHeader} +
                                                         request.max_inline_data,
                                                     kSge);
-  const uint64_t wqe = RoundUp(std::max(gather, inlined), kBasicBlock);
+  const uint64_t wqe = RoundUp(Max(gather, inlined), kBasicBlock);
   if (wqe > device.max_sq_desc_sz)
     return {Limit::kSendWqeSize, wqe, device.max_sq_desc_sz};
   const uint32_t max_send_wr =
-      std::min<uint32_t>(device.max_qp_wr, INT32_MAX / device.max_sq_desc_sz);
+      Min<uint32_t>(device.max_qp_wr, INT32_MAX / device.max_sq_desc_sz);
   if (request.max_send_wr > max_send_wr)
     return {Limit::kMaxSendWr, request.max_send_wr, max_send_wr};
 
@@ -114,13 +112,13 @@ Refusal SizeReceiveRing(const Device& device, const QueuePairRequest& request,
   if (request.max_recv_wr > device.max_qp_wr)
     return {Limit::kMaxRecvWr, request.max_recv_wr, device.max_qp_wr};
   if (request.uses_srq) return {};
-  const uint64_t wqe = NextPowerOfTwo(
-      uint64_t{kSge} * std::max<uint32_t>(request.max_recv_sge, 1));
+  const uint64_t wqe =
+      NextPowerOfTwo(uint64_t{kSge} * Max<uint32_t>(request.max_recv_sge, 1));
   if (wqe > device.max_rq_desc_sz)
     return {Limit::kReceiveWqeSize, wqe, device.max_rq_desc_sz};
 
-  const uint64_t bytes = std::max<uint64_t>(
-      NextPowerOfTwo(request.max_recv_wr) * wqe, kBasicBlock);
+  const uint64_t bytes =
+      Max<uint64_t>(NextPowerOfTwo(request.max_recv_wr) * wqe, kBasicBlock);
   memory.receive_ring = {.stride = static_cast<uint32_t>(wqe),
                          .slots = static_cast<uint32_t>(bytes / wqe),
                          .bytes = bytes};

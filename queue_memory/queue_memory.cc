@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queue_memory/queue_memory.h"
 
-#include <algorithm>
-
 #include "queue_memory/arithmetic.h"
 #include "queue_memory/providers.h"
 
@@ -46,8 +44,8 @@ bool Equal(const char* a, const char* b) {
 
 Ring Sum(const Ring& a, const Ring& b) {
   const uint64_t slots = uint64_t{a.slots} + b.slots;
-  return {.stride = std::max(a.stride, b.stride),
-          .slots = static_cast<uint32_t>(std::min<uint64_t>(slots, UINT32_MAX)),
+  return {.stride = Max(a.stride, b.stride),
+          .slots = static_cast<uint32_t>(Min<uint64_t>(slots, UINT32_MAX)),
           .bytes = a.bytes + b.bytes};
 }
 
@@ -106,7 +104,7 @@ QueueMemory CompletionQueueMemory(Provider provider, const DeviceLimits& limits,
 }
 
 QueueMemory Sum(const QueueMemory& a, const QueueMemory& b) {
-  const Exactness exactness = std::max(a.exactness, b.exactness);
+  const Exactness exactness = Max(a.exactness, b.exactness);
   if (a.refusal) return Refused(a.refusal, exactness);
   if (b.refusal) return Refused(b.refusal, exactness);
   QueueMemory sum;
@@ -121,12 +119,12 @@ QueueMemory Sum(const QueueMemory& a, const QueueMemory& b) {
   sum.arrays = a.arrays + b.arrays;
   sum.overhead = a.overhead + b.overhead;
   sum.buffer_bytes = a.buffer_bytes + b.buffer_bytes;
-  sum.cap_send_wr = std::max(a.cap_send_wr, b.cap_send_wr);
-  sum.cap_send_sge = std::max(a.cap_send_sge, b.cap_send_sge);
-  sum.cap_inline_data = std::max(a.cap_inline_data, b.cap_inline_data);
-  sum.cap_recv_wr = std::max(a.cap_recv_wr, b.cap_recv_wr);
-  sum.cap_recv_sge = std::max(a.cap_recv_sge, b.cap_recv_sge);
-  sum.cap_cqe = std::max(a.cap_cqe, b.cap_cqe);
+  sum.cap_send_wr = Max(a.cap_send_wr, b.cap_send_wr);
+  sum.cap_send_sge = Max(a.cap_send_sge, b.cap_send_sge);
+  sum.cap_inline_data = Max(a.cap_inline_data, b.cap_inline_data);
+  sum.cap_recv_wr = Max(a.cap_recv_wr, b.cap_recv_wr);
+  sum.cap_recv_sge = Max(a.cap_recv_sge, b.cap_recv_sge);
+  sum.cap_cqe = Max(a.cap_cqe, b.cap_cqe);
   return sum;
 }
 

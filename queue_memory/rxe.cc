@@ -4,8 +4,6 @@
 // cgroup is charged for, and the process maps them. Rules from Linux
 // drivers/infiniband/sw/rxe: rxe_queue.c rxe_queue_init, rxe_qp.c and rxe_cq.c
 // (functions named below), rxe_param.h; mm/vmalloc.c __vmalloc_area_node.
-#include <algorithm>
-
 #include "queue_memory/arithmetic.h"
 #include "queue_memory/providers.h"
 
@@ -32,7 +30,7 @@ constexpr uint32_t kDefaultMaxCqe = 32767;
 // so an exact power of two doubles the ring.
 Ring RingOf(uint64_t entries, uint64_t entry_bytes) {
   const uint64_t stride =
-      NextPowerOfTwo(std::max<uint64_t>(entry_bytes, kLeastEntry));
+      NextPowerOfTwo(Max<uint64_t>(entry_bytes, kLeastEntry));
   const uint64_t slots = NextPowerOfTwo(entries + 1);
   return {.stride = static_cast<uint32_t>(stride),
           .slots = static_cast<uint32_t>(slots - 1),
@@ -89,7 +87,7 @@ QueueMemory RxeQueuePair(const DeviceLimits& limits,
 
   QueueMemory memory;
   const uint32_t payload =
-      std::max(kSge * request.max_send_sge, request.max_inline_data);
+      Max(kSge * request.max_send_sge, request.max_inline_data);
   memory.send_ring = RingOf(request.max_send_wr, kSendWqe + payload);
   memory.send.node = MappedBytes(memory.send_ring, page_size);
   memory.overhead.node = PageArrayBytes(memory.send.node, page_size);

@@ -6,8 +6,6 @@
 // pairs and of all completion queues there, and is 4.9 times that total in the
 // median (docs/memory-model.md). Who pays is not known, so the node does: such
 // a device needs a budget given explicitly or by the plugin.
-#include <algorithm>
-
 #include "queue_memory/arithmetic.h"
 #include "queue_memory/providers.h"
 
@@ -57,7 +55,7 @@ QueueMemory TextbookQueuePair(const DeviceLimits& limits,
   memory.exactness = Exactness::kFallback;
   memory.send_ring =
       RingOf(request.max_send_wr,
-             std::max(kSge * request.max_send_sge, request.max_inline_data));
+             Max(kSge * request.max_send_sge, request.max_inline_data));
   memory.send.node = memory.send_ring.bytes;
   if (!request.uses_srq) {
     memory.receive_ring =
