@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/client.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "client/connection.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::client {
+
+using Stub = v1::Sidecar::Stub;
+
+Client::Client(std::unique_ptr<Connection> connection)
+    : connection_(std::move(connection)) {}
+Client::~Client() = default;
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
+    const std::string& socket_path, const std::string& name,
+    const Options& options) {
+  PURSER_ASSIGN_OR_RETURN(
+      std::unique_ptr<Connection> connection,
+      Connection::Open(socket_path, name, options.rpc_timeout));
+  return std::unique_ptr<Client>(new Client(std::move(connection)));
+}
+
+const std::vector<v1::Device>& Client::devices() const {
+  return connection_->devices();
+}
+
+absl::Status Client::status() const { return connection_->status(); }
+
+absl::Status Client::WaitUntilGone(std::chrono::milliseconds timeout) const {
+  return connection_->WaitUntilGone(timeout);
+}
+
+std::vector<std::string> Client::lost_devices() const {
+  return connection_->lost_devices();
+}
+
+absl::StatusOr<QueuePair> Client::CreateQueuePair(const QueuePairSpec& spec) {
+  v1::CreateQueuePairRequest request;
+  request.set_device(spec.device);
+  request.set_type(spec.type);
+  *request.mutable_cap() = spec.cap;
+  request.set_detached(spec.detached);
+  PURSER_ASSIGN_OR_RETURN(
+      v1::CreateQueuePairResponse response,
+      connection_->Call("CreateQueuePair", &Stub::CreateQueuePair,
+                        std::move(request)));
+  return QueuePair(*connection_, std::move(*response.mutable_queue_pair()));
+}
+
+absl::StatusOr<std::vector<v1::QueuePair>> Client::List() {
+  std::vector<v1::QueuePair> queue_pairs;
+  v1::ListQueuePairsRequest request;
+  while (true) {
+    PURSER_ASSIGN_OR_RETURN(
+        v1::ListQueuePairsResponse page,
+        connection_->Call("ListQueuePairs", &Stub::ListQueuePairs, request));
+    queue_pairs.insert(queue_pairs.end(), page.queue_pairs().begin(),
+                       page.queue_pairs().end());
+    if (!page.more()) return queue_pairs;
+    if (page.queue_pairs().empty() ||
+        queue_pairs.back().id() <= request.after_id())
+      return absl::InternalError(
+          fmt::format("the sidecar's list does not advance after queue pair {}",
+                      request.after_id()));
+    request.set_after_id(queue_pairs.back().id());
+  }
+}
+
+absl::StatusOr<uint64_t> Client::Destroy(uint64_t id) {
+  v1::DestroyQueuePairRequest request;
+  request.set_id(id);
+  PURSER_ASSIGN_OR_RETURN(
+      v1::DestroyQueuePairResponse response,
+      connection_->Call("DestroyQueuePair", &Stub::DestroyQueuePair,
+                        std::move(request)));
+  return response.returned_bytes();
+}
+
+absl::StatusOr<v1::GetBudgetResponse> Client::Budget() {
+  return connection_->Call("GetBudget", &Stub::GetBudget,
+                           v1::GetBudgetRequest());
+}
+
+absl::StatusOr<v1::RegisterMemoryResponse> Client::RegisterMemory(
+    const std::string& path, uint64_t offset, uint64_t length, uint32_t access,
+    const std::string& device) {
+  v1::RegisterMemoryRequest request;
+  request.set_path(path);
+  request.set_offset(offset);
+  request.set_length(length);
+  request.set_access(access);
+  request.set_device(device);
+  return connection_->Call("RegisterMemory", &Stub::RegisterMemory,
+                           std::move(request));
+}
+
+absl::Status Client::DeregisterMemory(uint64_t region_id) {
+  v1::DeregisterMemoryRequest request;
+  request.set_region_id(region_id);
+  return connection_
+      ->Call("DeregisterMemory", &Stub::DeregisterMemory, std::move(request))
+      .status();
+}
+
+}  // namespace purser::client
