@@ -15,7 +15,7 @@
 //   if (auto refusal = purser::client::RefusalOf(queue_pair.status()))
 //     … refusal->needed_bytes(), refusal->largest_max_send_wr() …
 //
-// docs/cli.md and docs/client.md show a whole program.
+// docs/client.md shows more.
 //
 // Errors are absl::Status, nothing throws. RESOURCE_EXHAUSTED: refused by the
 // budget, RefusalOf() has the arithmetic. INVALID_ARGUMENT, OUT_OF_RANGE: the

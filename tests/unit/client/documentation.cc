@@ -1,16 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The code of docs/client.md, so that it compiles; documentation_test compares.
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "client/client.h"
 #include "client/shared_region.h"
 
-namespace example {
+namespace documentation {
 
-using namespace purser;  // NOLINT: short lines for the documentation
+using namespace purser;  // NOLINT: as short as in the documentation
 
-// [example]
+// [create]
+// One queue pair with room for `depth` sends; if the budget refuses, the
+// deepest one that fits now.
+absl::StatusOr<client::QueuePair> CreateOrShrink(client::Client& client,
+                                                 uint32_t depth) {
+  client::QueuePairSpec spec;
+  spec.cap.set_max_send_wr(depth);
+  spec.cap.set_max_send_sge(1);
+  spec.cap.set_max_recv_wr(16);
+  spec.cap.set_max_recv_sge(1);
+  auto queue_pair = client.CreateQueuePair(spec);
+  auto refusal = client::RefusalOf(queue_pair.status());
+  if (!refusal || refusal->largest_max_send_wr() == 0) return queue_pair;
+  spec.cap.set_max_send_wr(refusal->largest_max_send_wr());
+  return client.CreateQueuePair(spec);
+}
+// [create]
+
+// [send]
 // Sends a greeting to a peer, which sent us `remote` (its endpoint) and
 // `remote_psn` by a way of its own and got `queue_pair.local()` and `psn` back.
 absl::Status Greet(client::Client& client, client::QueuePair& queue_pair,
@@ -41,6 +63,6 @@ absl::Status Greet(client::Client& client, client::QueuePair& queue_pair,
     return absl::InternalError(completions[0].status_name());
   return absl::OkStatus();
 }
-// [example]
+// [send]
 
-}  // namespace example
+}  // namespace documentation
