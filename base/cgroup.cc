@@ -25,6 +25,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kAdvice =
     "make it readable as the kernel shows it, or give the budget explicitly";
 
+constexpr std::string_view kControllers = "cgroup.controllers";
+
 // "No limit" of version 1 is the largest signed number rounded down to a page:
 // 9223372036854771712 with pages of 4 KiB, less with pages of up to 64 KiB.
 constexpr uint64_t kNoLimitV1 = 0x7fffffffffff0000;
@@ -94,11 +96,11 @@ absl::StatusOr<Placement> FindPlacement(const fs::path& cgroup_root,
     }
     if (fields[0] != "0" || !fields[1].empty()) continue;
     // Beside version 1 (hybrid), version 2 is mounted one level down.
-    const fs::path hybrid = cgroup_root / "unified";
-    v2 = Placement{
-        .version = 2,
-        .mount = fs::is_directory(hybrid, ignored) ? hybrid : cgroup_root,
-        .path = fields[2]};
+    const bool hybrid = !fs::exists(cgroup_root / kControllers, ignored) &&
+                        fs::is_directory(cgroup_root / "unified", ignored);
+    v2 = Placement{.version = 2,
+                   .mount = hybrid ? cgroup_root / "unified" : cgroup_root,
+                   .path = fields[2]};
   }
   if (v2.has_value()) return *std::move(v2);
   return absl::NotFoundError(
@@ -107,18 +109,24 @@ absl::StatusOr<Placement> FindPlacement(const fs::path& cgroup_root,
                   file.string()));
 }
 
-// The cgroup's directory and those of its visible ancestors, up to the mount.
-std::vector<fs::path> Lineage(const Placement& placement) {
+// The cgroup's directory and those of its visible ancestors, up to the mount;
+// the mount alone when the cgroup is not below it.
+absl::StatusOr<std::vector<fs::path>> Lineage(const Placement& placement) {
   std::vector<fs::path> directories{placement.mount};
-  fs::path directory = placement.mount;
-  std::error_code ignored;
   for (const fs::path& name : fs::path(placement.path).relative_path()) {
     if (name.empty()) continue;
-    directory /= name;
-    // ".." shows a cgroup outside of the namespace; a path that does not exist
-    // is one of the host's, while the mount shows the container's own cgroup.
-    if (name == ".." || !fs::is_directory(directory, ignored))
-      return {placement.mount};
+    // A cgroup outside of the namespace.
+    if (name == "..") return std::vector<fs::path>{placement.mount};
+    const fs::path directory = directories.front() / name;
+    std::error_code error;
+    const fs::file_type type = fs::status(directory, error).type();
+    if (type == fs::file_type::none)
+      return absl::ErrnoToStatus(
+          error.value(),
+          fmt::format("cannot look at {}; {}", directory.string(), kAdvice));
+    // A path of the host's, while the mount shows the container's own cgroup.
+    if (type != fs::file_type::directory)
+      return std::vector<fs::path>{placement.mount};
     directories.insert(directories.begin(), directory);
   }
   return directories;
@@ -145,12 +153,30 @@ absl::Status ReadLimits(const std::vector<fs::path>& lineage,
   return absl::OkStatus();
 }
 
-// The root of version 2 has the controller but no files of it.
-absl::StatusOr<bool> IsRootWithController(const Placement& placement) {
-  if (placement.version != 2) return false;
-  PURSER_ASSIGN_OR_RETURN(const std::string text,
-                          Read(placement.mount / "cgroup.controllers"));
-  const std::vector<std::string> controllers = absl::StrSplit(text, ' ');
+// The first of `lineage` that has an account, for that is where the memory of
+// those below without the controller is charged.
+absl::Status ReadCurrent(const std::vector<fs::path>& lineage,
+                         const FileNames& names, CgroupMemory* memory) {
+  for (const fs::path& directory : lineage) {
+    const absl::StatusOr<uint64_t> current =
+        ReadBytes(directory / names.current, "");
+    if (absl::IsNotFound(current.status())) continue;
+    PURSER_RETURN_IF_ERROR(current.status());
+    memory->path = directory.string();
+    memory->current_bytes = *current;
+    return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+// Whether this is the root cgroup of version 2, which has the controller but
+// none of its files.
+absl::StatusOr<bool> IsRoot(const Placement& placement) {
+  if (placement.version != 2 || placement.path != "/") return false;
+  const absl::StatusOr<std::string> text = Read(placement.mount / kControllers);
+  if (absl::IsNotFound(text.status())) return false;
+  PURSER_RETURN_IF_ERROR(text.status());
+  const std::vector<std::string> controllers = absl::StrSplit(*text, ' ');
   return std::count(controllers.begin(), controllers.end(), "memory") > 0;
 }
 
@@ -163,28 +189,20 @@ absl::StatusOr<CgroupMemory> CgroupReader::Memory() const {
   PURSER_ASSIGN_OR_RETURN(const Placement placement,
                           FindPlacement(cgroup_root_, proc_root_));
   const FileNames& names = placement.version == 1 ? kV1 : kV2;
-  const std::vector<fs::path> lineage = Lineage(placement);
+  PURSER_ASSIGN_OR_RETURN(const std::vector<fs::path> lineage,
+                          Lineage(placement));
   CgroupMemory memory{.version = placement.version};
-  for (const fs::path& directory : lineage) {
-    const absl::StatusOr<uint64_t> current =
-        ReadBytes(directory / names.current, "");
-    if (absl::IsNotFound(current.status())) continue;
-    PURSER_RETURN_IF_ERROR(current.status());
-    memory.path = directory.string();
-    memory.current_bytes = *current;
-    break;
-  }
-  if (memory.path.empty()) {
-    PURSER_ASSIGN_OR_RETURN(const bool root, IsRootWithController(placement));
-    if (!root)
-      return absl::NotFoundError(fmt::format(
-          "no memory controller below {} (no {}): mount the cgroup file system "
-          "there with the controller enabled, or give the budget explicitly",
-          placement.mount.string(), names.current));
-    memory.path = placement.mount.string();
-    return memory;
-  }
+  PURSER_RETURN_IF_ERROR(ReadCurrent(lineage, names, &memory));
   PURSER_RETURN_IF_ERROR(ReadLimits(lineage, names, &memory));
+  if (!memory.path.empty()) return memory;
+  PURSER_ASSIGN_OR_RETURN(const bool root, IsRoot(placement));
+  if (!root)
+    return absl::NotFoundError(fmt::format(
+        "no {} for cgroup {} of this process in {}: enable the memory "
+        "controller for it and mount its cgroup there, or give the budget "
+        "explicitly",
+        names.current, placement.path, placement.mount.string()));
+  memory.path = placement.mount.string();
   return memory;
 }
 

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -43,8 +44,6 @@ std::string_view Reason(int code) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
     case 431:
       return "Request Header Fields Too Large";
     case 500:
@@ -60,9 +59,9 @@ std::string_view Reason(int code) {
 Request ParseRequestLine(std::string_view line) {
   const size_t first = line.find(' ');
   const size_t last = line.rfind(' ');
-  if (first == std::string_view::npos || first == last ||
-      !line.substr(last + 1).starts_with("HTTP/1."))
-    return {};
+  if (first == std::string_view::npos || last <= first + 1) return {};
+  const std::string_view version = line.substr(last + 1);
+  if (version != "HTTP/1.0" && version != "HTTP/1.1") return {};
   std::string_view target = line.substr(first + 1, last - first - 1);
   target = target.substr(0, target.find_first_of("?#"));
   return {.method = std::string(line.substr(0, first)),
@@ -224,9 +223,17 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Create(
     return absl::ErrnoToStatus(errno, "eventfd for the HTTP server");
   server->handlers = std::move(handlers);
   Server& running = *server;
-  for (int i = 0; i < kThreads; ++i)
-    running.threads.emplace_back([&running] { running.Serve(); });
-  return std::unique_ptr<HttpServer>(new HttpServer(std::move(server)));
+  std::unique_ptr<HttpServer> result(new HttpServer(std::move(server)));
+  try {
+    for (int i = 0; i < kThreads; ++i)
+      running.threads.emplace_back([&running] { running.Serve(); });
+  } catch (const std::system_error& error) {
+    return absl::ErrnoToStatus(
+        error.code().value(),
+        "cannot start a thread of the HTTP server; raise the limit of tasks "
+        "(pids.max, RLIMIT_NPROC)");
+  }
+  return result;
 }
 
 }  // namespace purser::base

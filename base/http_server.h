@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small HTTP server (civetweb, two threads) for /metrics, /healthz and
-// /readyz.
+// A small HTTP server for /metrics, /healthz and /readyz: GET and HEAD, one
+// request per connection, two threads. Written on sockets because Debian's
+// civetweb, which prometheus-cpp's own exposer uses, is built without IPv6.
 #pragma once
 
 #include <cstdint>
@@ -24,19 +25,22 @@ struct HttpResponse {
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
 };
-using HttpHandler = std::function<HttpResponse()>;  // called from server
-                                                    // threads, for GET and HEAD
+// Called from the server's threads, for GET and HEAD alike.
+using HttpHandler = std::function<HttpResponse()>;
 
+// Serves from Create() until its destructor, which waits for handlers that run
+// but for no client. A client that has not sent its request after 2 s or read
+// the response after 5 s is dropped; a handler that throws answers 500.
 class HttpServer {
  public:
-  // `address`: "0.0.0.0:9836", "[::]:9836", ":9836" (all), "127.0.0.1:0" (a
-  // free port). AlreadyExists when the port is taken, InvalidArgument when the
-  // address is malformed. Unknown paths answer 404 with a list of the known
-  // ones.
+  // `address`: "0.0.0.0:9836", "[::]:9836" (IPv4, too), ":9836" (all that there
+  // are), "127.0.0.1:0" (a free port). AlreadyExists when the port is taken,
+  // InvalidArgument when the address is malformed. Unknown paths answer 404
+  // with a list of the known ones.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Create(
       const std::string& address, std::map<std::string, HttpHandler> handlers);
   ~HttpServer();
-  int port() const;
+  int port() const;  // the one bound, when 0 was asked for
 
  private:
   struct Server;
@@ -45,7 +49,8 @@ class HttpServer {
 };
 
 // A handler for /metrics: the text exposition of everything the collectables
-// return, collected at each scrape.
+// return, collected at each scrape and sorted by name. Families of one name are
+// merged; if their types differ, the scrape fails with 500 and says which.
 HttpHandler MetricsHandler(
     std::vector<std::shared_ptr<prometheus::Collectable>> collectables);
 

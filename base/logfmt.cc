@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/logfmt.h"
 
-#include <cstdint>
-
 #include "absl/strings/ascii.h"
 #include "base/utf8.h"
 
@@ -32,63 +30,11 @@ void AppendKey(std::string_view key, std::string* out) {
   }
 }
 
-// C0, DEL and the C1 controls (U+0080 to U+009F), which terminals obey too.
-bool IsControl(std::string_view character) {
-  const auto first = static_cast<uint8_t>(character[0]);
-  if (character.size() == 1) return first < 0x20 || first == 0x7f;
-  return character.size() == 2 && first == 0xc2 &&
-         static_cast<uint8_t>(character[1]) < 0xa0;
-}
-
-// Appends one well-formed character as it stands between quotes. Returns
-// whether it is one that needs them.
-bool AppendCharacter(std::string_view character, std::string* out) {
-  switch (character[0]) {
-    case '\n':
-      *out += "\\n";
-      return true;
-    case '\r':
-      *out += "\\r";
-      return true;
-    case '\t':
-      *out += "\\t";
-      return true;
-    case '"':
-      *out += "\\\"";
-      return true;
-    case '\\':
-      *out += "\\\\";
-      return true;
-    case ' ':
-    case '=':
-      *out += character;
-      return true;
-    default:
-      break;
-  }
-  if (!IsControl(character)) {
-    *out += character;
-    return false;
-  }
-  *out += fmt::format("\\u{:04x}", static_cast<uint8_t>(character.back()));
-  return true;
-}
-
 void AppendValue(std::string_view value, std::string* out) {
-  bool needs_quotes = value.empty();
-  std::string escaped;
-  for (size_t i = 0; i < value.size();) {
-    const size_t length = Utf8CharacterLength(value.substr(i));
-    if (length == 0) {
-      escaped += "\\ufffd";
-      needs_quotes = true;
-      ++i;
-      continue;
-    }
-    needs_quotes |= AppendCharacter(value.substr(i, length), &escaped);
-    i += length;
-  }
-  *out += needs_quotes ? fmt::format("\"{}\"", escaped) : escaped;
+  const std::string escaped = EscapeText(value);
+  const bool plain = !value.empty() && escaped == value &&
+                     value.find_first_of(" =") == std::string_view::npos;
+  *out += plain ? escaped : fmt::format("\"{}\"", escaped);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 //
 // Structured logs in logfmt on stderr: time=… level=info msg="…" key=value …
 // INFO: state changed; WARN: degraded; ERROR: a person must act. Nothing is
-// logged per packet, scrape or poll. Thread-safe.
+// logged per packet, scrape or poll. Thread-safe; until InitLogging the level
+// is info. Control characters and bytes that are no UTF-8 come out escaped, so
+// that an event is always one line.
 #pragma once
 
 #include <initializer_list>

@@ -11,7 +11,9 @@ namespace purser::base {
 
 struct MemlockLimit {
   std::optional<uint64_t> soft_bytes;  // RLIMIT_MEMLOCK; nullopt: unlimited
-  bool ipc_lock = false;  // CAP_IPC_LOCK is effective: the limit does not bind
+  // CAP_IPC_LOCK is effective in the initial user namespace: the limit does not
+  // bind. In another user namespace the kernel does not honour it.
+  bool ipc_lock = false;
   bool binds() const { return soft_bytes.has_value() && !ipc_lock; }
 };
 
@@ -20,11 +22,13 @@ struct NodeMemory {
   uint64_t available_bytes = 0;  // MemAvailable
 };
 
+// Reads the files anew at each call; any thread. Errors name the file and what
+// in it could not be understood.
 class ProcReader {
  public:
   explicit ProcReader(std::filesystem::path proc_root = "/proc");
-  absl::StatusOr<MemlockLimit> Memlock()
-      const;  // /proc/self/limits, /proc/self/status
+  // /proc/self/limits, status and uid_map.
+  absl::StatusOr<MemlockLimit> Memlock() const;
   absl::StatusOr<NodeMemory> Memory() const;  // /proc/meminfo
 
  private:

@@ -81,7 +81,10 @@ bool ApplySuffix(std::string_view rest, Number* number) {
   }
   if (rest[0] != 'e' && rest[0] != 'E') return false;
   rest.remove_prefix(1);
-  if (rest.starts_with('+')) rest.remove_prefix(1);
+  if (rest.starts_with('+')) {
+    rest.remove_prefix(1);
+    if (rest.starts_with('-')) return false;
+  }
   int exponent = 0;
   const auto [end, error] =
       std::from_chars(rest.data(), rest.data() + rest.size(), exponent);

@@ -11,8 +11,10 @@
 namespace purser::base {
 
 // A Kubernetes quantity of bytes: "64Mi", "1.5Gi", "500M", "1e9", "67108864".
-// Fractions of a byte are rounded up, as Kubernetes does. Negative, empty, with
-// an unknown suffix or above 2^63-1: InvalidArgument that shows the form.
+// Fractions of a byte are rounded up, as Kubernetes does, but for "64m" (64
+// thousandths), which Kubernetes takes for a byte and nobody means. That,
+// negative, empty, with an unknown suffix or above 2^63-1: InvalidArgument that
+// shows the form.
 absl::StatusOr<uint64_t> ParseQuantity(std::string_view text);
 
 // 0 < x <= 1, also as a percentage: "0.5", "50%"; nullopt for anything else.

@@ -2,7 +2,6 @@
 #include "base/strict_yaml.h"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <optional>
 #include <set>
@@ -11,10 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "absl/time/time.h"
 #include "base/quantity.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
+#include "base/yaml_scalars.h"
 #include "base/yaml_tree.h"
 #include "spdlog/fmt/fmt.h"
 
@@ -23,9 +22,6 @@ namespace {
 
 constexpr size_t kMostFaults = 100;
 constexpr size_t kMostKeysListed = 20;
-// Keeps sums with clock readings in nanoseconds far from overflow.
-constexpr absl::Duration kLongestDuration = absl::Hours(8760);
-
 // One map that was asked for.
 struct VisitedMap {
   int node = -1;  // -1: not in the document
@@ -57,34 +53,6 @@ std::string Describe(const YamlNode& node) {
 std::string Join(std::string_view path, std::string_view key) {
   if (path.empty() || key.empty()) return fmt::format("{}{}", path, key);
   return fmt::format("{}.{}", path, key);
-}
-
-template <typename T>
-std::optional<T> ParseWhole(std::string_view text) {
-  T value{};
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    return std::nullopt;
-  return value;
-}
-
-std::optional<uint64_t> ParseUint(std::string_view text) {
-  // YAML 1.1 reads "010" as octal and 1.2 does not: neither is meant here.
-  if (text.size() > 1 && text.starts_with('0')) return std::nullopt;
-  return ParseWhole<uint64_t>(text);
-}
-
-std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
-  std::string with_unit(text);
-  if (text.find_first_not_of("0123456789.") == std::string_view::npos)
-    with_unit += "s";
-  absl::Duration duration;
-  if (!absl::ParseDuration(with_unit, &duration) ||
-      duration < absl::ZeroDuration() || duration > kLongestDuration ||
-      absl::Trunc(duration, absl::Milliseconds(1)) != duration)
-    return std::nullopt;
-  return absl::ToChronoMilliseconds(duration);
 }
 
 std::string UnknownKey(std::string_view key, const VisitedMap& map) {
@@ -217,14 +185,7 @@ bool YamlMap::String(std::string_view key, std::string* out) {
 }
 
 bool YamlMap::Bool(std::string_view key, bool* out) {
-  return state_->Scalar<bool>(
-      key, "true or false", true,
-      [](std::string_view text) -> std::optional<bool> {
-        if (text == "true" || text == "True" || text == "TRUE") return true;
-        if (text == "false" || text == "False" || text == "FALSE") return false;
-        return std::nullopt;
-      },
-      out);
+  return state_->Scalar<bool>(key, "true or false", true, ParseYamlBool, out);
 }
 
 bool YamlMap::Uint(std::string_view key, uint64_t min, uint64_t max,
@@ -232,7 +193,7 @@ bool YamlMap::Uint(std::string_view key, uint64_t min, uint64_t max,
   return state_->Scalar<uint64_t>(
       key, fmt::format("a whole number from {} to {}", min, max), true,
       [&](std::string_view text) -> std::optional<uint64_t> {
-        const std::optional<uint64_t> value = ParseUint(text);
+        const std::optional<uint64_t> value = ParseYamlUint(text);
         if (!value.has_value() || *value < min || *value > max)
           return std::nullopt;
         return value;
@@ -265,7 +226,7 @@ bool YamlMap::Duration(std::string_view key, std::chrono::milliseconds* out) {
       key,
       "a duration of whole milliseconds from 0 to 8760h, such as 60s, 500ms or "
       "5m",
-      false, ParseDuration, out);
+      false, ParseYamlDuration, out);
 }
 
 bool YamlMap::Strings(std::string_view key, std::vector<std::string>* out) {
@@ -290,11 +251,10 @@ YamlMap YamlMap::Map(std::string_view key) {
                    .path = Join(state_->map().path, key)};
   const YamlNode::Entry* entry = state_->FindEntry(key);
   if (entry == nullptr) return state_->Child(std::move(child));
-  child.mark = entry->key_mark;
   const YamlNode& value = state_->node(entry->value);
+  child.mark = value.mark;
   if (value.kind == YamlNode::Kind::kNull)
     return state_->Child(std::move(child));
-  child.mark = value.mark;
   if (state_->Expect(key, value, YamlNode::Kind::kMap, "a map")) {
     child.node = entry->value;
   } else {
@@ -323,12 +283,8 @@ std::vector<YamlMap> YamlMap::Maps(std::string_view key) {
 
 void YamlMap::Fault(std::string_view key, std::string_view message) {
   const YamlNode::Entry* entry = state_->FindEntry(key);
-  YamlMark mark = state_->map().mark;
-  if (entry != nullptr) {
-    const YamlNode& value = state_->node(entry->value);
-    // A null has no place of its own.
-    mark = value.kind == YamlNode::Kind::kNull ? entry->key_mark : value.mark;
-  }
+  const YamlMark mark =
+      entry == nullptr ? state_->map().mark : state_->node(entry->value).mark;
   state_->Fault(mark, Join(state_->map().path, key), message);
 }
 

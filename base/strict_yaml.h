@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strict reading of YAML configuration (yaml-cpp): every fault is collected
-// with line and column, unknown and repeated keys are faults with a suggestion,
-// and nothing throws. A document is read into plain structs:
+// Strict reading of YAML 1.2, and so of JSON (yaml-cpp): every fault is
+// collected with line and column, unknown and repeated keys are faults with a
+// suggestion, and nothing throws. Aliases work; merge keys (<<), tags other
+// than the core ones, further documents, more than 64 levels and more than 1
+// MiB are faults. One thread. A document is read into plain structs:
 //
 //   StrictYaml yaml("config.yaml", text);
 //   YamlMap root = yaml.Root();
@@ -29,25 +31,28 @@ class StrictYaml;
 // One mapping of the document. Each getter names a key that is known: absent
 // (or null) leaves the default untouched; a wrong type or range is a fault.
 // Returns whether the key was there and good. Keys never asked for are faults
-// at Finish().
+// at Finish(). Copies stand for the same mapping.
 class YamlMap {
  public:
-  bool Has(std::string_view key);
+  bool Has(std::string_view key);  // and is not null
+  // Any scalar, as it is written; no quotes are needed.
   bool String(std::string_view key, std::string* out);
   bool Bool(std::string_view key, bool* out);
   bool Uint(std::string_view key, uint64_t min, uint64_t max, uint64_t* out);
   bool Fraction(std::string_view key, double* out);  // 0 < x <= 1, or "50%"
   bool Bytes(std::string_view key, uint64_t* out);   // Kubernetes quantity
-  bool Duration(std::string_view key,
-                std::chrono::milliseconds*
-                    out);  // "60s", "500ms", "5m"; a bare number is seconds
-  bool Strings(std::string_view key,
-               std::vector<std::string>* out);  // a list of scalars
-  YamlMap Map(std::string_view key);            // absent: an empty map
-  std::vector<YamlMap> Maps(
-      std::string_view key);  // a list of maps; absent: empty
-  // A fault at the key's value (or, if absent, at this map): "line 3, column 5:
-  // pools[0].rdmaHcaMax: must …".
+  // "60s", "500ms", "1h30m", a bare number is seconds; 0 to 8760h.
+  bool Duration(std::string_view key, std::chrono::milliseconds* out);
+  // A list of scalars; replaces `out` unless one is bad.
+  bool Strings(std::string_view key, std::vector<std::string>* out);
+  // Absent: an empty map. Not a map: a fault, and an empty map whose own faults
+  // are not told.
+  YamlMap Map(std::string_view key);
+  // A list of maps; absent: empty. Items that are no maps are faults and left
+  // out.
+  std::vector<YamlMap> Maps(std::string_view key);
+  // A fault at the key's value (or, if absent, at this map):
+  // "config.yaml:3:5: pools[0].rdmaHcaMax: must …".
   void Fault(std::string_view key, std::string_view message);
   std::string path() const;  // "pools[0]"
 
@@ -61,12 +66,13 @@ class YamlMap {
 class StrictYaml {
  public:
   // `name` is what messages call the document. Parsing faults (syntax, a root
-  // that is no map) show at Finish(). An empty document is an empty map.
+  // that is no map) show at Finish(); after a fault of syntax no other is told.
+  // An empty document is an empty map.
   StrictYaml(std::string name, std::string_view text);
   ~StrictYaml();
   YamlMap Root();
-  // InvalidArgument with all faults, one a line, in document order:
-  // "NAME:LINE:COLUMN: path: what is wrong".
+  // InvalidArgument with all faults (the first 100), one a line, in document
+  // order: "NAME:LINE:COLUMN: path: what is wrong".
   absl::Status Finish();
 
  private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/string_view.h"
+#include "spdlog/fmt/fmt.h"
 
 namespace purser::base {
 namespace {
@@ -28,6 +28,41 @@ bool Within(uint8_t byte, uint8_t min, uint8_t max) {
   return min <= byte && byte <= max;
 }
 
+// C0, DEL and the C1 controls (U+0080 to U+009F), which terminals obey too.
+bool IsControl(std::string_view character) {
+  const auto first = static_cast<uint8_t>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7f;
+  return character.size() == 2 && first == 0xc2 &&
+         static_cast<uint8_t>(character[1]) < 0xa0;
+}
+
+void AppendEscaped(std::string_view character, std::string* out) {
+  switch (character[0]) {
+    case '\n':
+      *out += "\\n";
+      return;
+    case '\r':
+      *out += "\\r";
+      return;
+    case '\t':
+      *out += "\\t";
+      return;
+    case '"':
+      *out += "\\\"";
+      return;
+    case '\\':
+      *out += "\\\\";
+      return;
+    default:
+      break;
+  }
+  if (IsControl(character)) {
+    *out += fmt::format("\\u{:04x}", static_cast<uint8_t>(character.back()));
+  } else {
+    *out += character;
+  }
+}
+
 }  // namespace
 
 size_t Utf8CharacterLength(std::string_view text) {
@@ -45,12 +80,31 @@ size_t Utf8CharacterLength(std::string_view text) {
   return 0;
 }
 
+std::string EscapeText(std::string_view text) {
+  std::string escaped;
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = Utf8CharacterLength(text.substr(i));
+    if (length == 0) {
+      escaped += "\\ufffd";
+      ++i;
+      continue;
+    }
+    AppendEscaped(text.substr(i, length), &escaped);
+    i += length;
+  }
+  return escaped;
+}
+
 std::string QuoteForMessage(std::string_view text) {
-  const bool cut = text.size() > kLongestQuote;
-  text = text.substr(0, kLongestQuote);
-  return "\"" +
-         absl::Utf8SafeCEscape(absl::string_view(text.data(), text.size())) +
-         (cut ? "\"..." : "\"");
+  size_t end = 0;
+  while (end < text.size()) {
+    const size_t length =
+        std::max<size_t>(1, Utf8CharacterLength(text.substr(end)));
+    if (end + length > kLongestQuote) break;
+    end += length;
+  }
+  return fmt::format("\"{}\"{}", EscapeText(text.substr(0, end)),
+                     end < text.size() ? "..." : "");
 }
 
 }  // namespace purser::base

@@ -12,8 +12,12 @@ namespace purser::base {
 // begins with none.
 size_t Utf8CharacterLength(std::string_view text);
 
-// `text` in double quotes for a message: escaped where it is not printable and
-// cut to 60 bytes.
+// `text` as it stands between double quotes: one line of UTF-8 without control
+// characters, with the escapes of JSON (\n \r \t \" \\ \u001b). A byte that is
+// no UTF-8 becomes \ufffd.
+std::string EscapeText(std::string_view text);
+
+// `text` in double quotes for a message: escaped, and cut to 60 bytes.
 std::string QuoteForMessage(std::string_view text);
 
 }  // namespace purser::base

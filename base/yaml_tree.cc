@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <tuple>
+#include <utility>
 
 #include "base/utf8.h"
 #include "spdlog/fmt/fmt.h"
@@ -29,7 +31,9 @@ class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(YamlTree* tree) : tree_(*tree) {}
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    start_ = ToMark(mark);
+  }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -68,6 +72,10 @@ class TreeBuilder : public YAML::EventHandler {
     Open(YamlNode::Kind::kMap, ToMark(mark), tag, "map", anchor);
   }
   void OnMapEnd() override { Close(); }
+
+  YamlMark start() const { return start_; }
+  // Where nesting first exceeds kDeepest.
+  const std::optional<YamlFault>& too_deep() const { return too_deep_; }
 
  private:
   struct Key {
@@ -110,16 +118,24 @@ class TreeBuilder : public YAML::EventHandler {
     Frame& frame = frames_.back();
     YamlNode& parent = tree_.nodes[frame.node];
     if (parent.kind == YamlNode::Kind::kList) {
+      PlaceNull(index, parent.mark);
       parent.items.push_back(index);
     } else if (!frame.key.has_value()) {
       frame.key = TakeKey(tree_.nodes[index], mark, &frame);
     } else {
+      PlaceNull(index, frame.key->mark);
       if (frame.key->text.has_value())
         parent.entries.push_back({.key = std::move(*frame.key->text),
                                   .key_mark = frame.key->mark,
                                   .value = index});
       frame.key.reset();
     }
+  }
+
+  // What is not written has no place: yaml-cpp gives that of what follows.
+  void PlaceNull(int index, YamlMark mark) {
+    YamlNode& node = tree_.nodes[index];
+    if (node.kind == YamlNode::Kind::kNull) node.mark = mark;
   }
 
   Key TakeKey(const YamlNode& node, YamlMark mark, Frame* frame) {
@@ -142,9 +158,10 @@ class TreeBuilder : public YAML::EventHandler {
   void Open(YamlNode::Kind kind, YamlMark mark, const std::string& tag,
             std::string_view known_tag, YAML::anchor_t anchor) {
     if (skipped_ > 0 || frames_.size() >= kDeepest) {
-      if (skipped_ == 0 && !too_deep_)
-        Fault(mark, fmt::format("nested deeper than {} levels", kDeepest));
-      too_deep_ = true;
+      if (!too_deep_.has_value())
+        too_deep_ = {
+            .mark = mark,
+            .text = fmt::format("nested deeper than {} levels", kDeepest)};
       if (skipped_++ == 0) Add(YamlNode::Kind::kNull, mark, YAML::NullAnchor);
       return;
     }
@@ -162,10 +179,11 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   YamlTree& tree_;
+  YamlMark start_;
   std::vector<Frame> frames_;  // the lists and maps that are open
   std::map<YAML::anchor_t, int> anchors_;
   int skipped_ = 0;  // lists and maps that are open below kDeepest
-  bool too_deep_ = false;
+  std::optional<YamlFault> too_deep_;
 };
 
 // What yaml-cpp does not refuse by itself: it takes the byte 4 for the end of
@@ -204,18 +222,55 @@ YamlTree Broken(YamlFault fault) {
   return tree;
 }
 
-// Parses one document; nullopt when there is none left.
-std::optional<YamlTree> NextDocument(YAML::Parser* parser) {
+struct Document {
   YamlTree tree;
-  TreeBuilder builder(&tree);
+  YamlMark start;
+};
+
+// Parses one document; nullopt when there is none left.
+std::optional<Document> NextDocument(YAML::Parser* parser) {
+  Document document;
+  TreeBuilder builder(&document.tree);
   try {
     if (!parser->HandleNextDocument(builder)) return std::nullopt;
   } catch (const YAML::Exception& error) {
-    tree.faults.push_back({.mark = ToMark(error.mark), .text = error.msg});
-    tree.broken = true;
+    // Faults found before may well come of the same mistake.
+    document.tree.faults = {{.mark = ToMark(error.mark), .text = error.msg}};
+    document.tree.broken = true;
   }
-  if (tree.nodes.empty()) tree.nodes.resize(1);
-  return tree;
+  // yaml-cpp, too, ends where nesting is too deep, but does not say so.
+  if (builder.too_deep().has_value()) {
+    document.tree.faults = {*builder.too_deep()};
+    document.tree.broken = true;
+  }
+  if (document.tree.nodes.empty()) document.tree.nodes.resize(1);
+  document.start = builder.start();
+  return document;
+}
+
+// Only one document may stand in a text; "---" at the end begins another that
+// is empty.
+void RefuseFurtherDocuments(YAML::Parser* parser, YamlMark start,
+                            YamlTree* tree) {
+  while (const auto next = NextDocument(parser)) {
+    if (next->tree.broken) {
+      tree->faults.push_back(next->tree.faults.back());
+      tree->broken = true;
+      return;
+    }
+    // yaml-cpp gives empty documents without end where one cannot begin.
+    if (std::tie(next->start.line, next->start.column) ==
+        std::tie(start.line, start.column)) {
+      tree->faults.push_back({.mark = start, .text = "unexpected text"});
+      tree->broken = true;
+      return;
+    }
+    start = next->start;
+    if (next->tree.nodes[0].kind == YamlNode::Kind::kNull) continue;
+    tree->faults.push_back({.mark = next->tree.nodes[0].mark,
+                            .text = "a second document: only one is read"});
+    return;
+  }
 }
 
 }  // namespace
@@ -226,22 +281,15 @@ YamlTree ParseYamlTree(std::string_view text) {
                    .text = fmt::format("{} bytes long; at most {} are read",
                                        text.size(), kLongestText)});
   if (auto fault = FindForbiddenByte(text)) return Broken(std::move(*fault));
-  std::istringstream stream{std::string(text)};
+  // Without something after the last line end, yaml-cpp takes the end of the
+  // text for that of a quoted scalar. A comment changes nothing else.
+  std::istringstream stream{std::string(text) +
+                            (text.ends_with('\n') ? "#" : "\n#")};
   YAML::Parser parser(stream);
-  YamlTree tree = NextDocument(&parser).value_or(YamlTree{.nodes = {{}}});
-  if (tree.broken) return tree;
-  while (auto next = NextDocument(&parser)) {
-    if (next->broken) {
-      tree.faults.push_back(next->faults.back());
-      tree.broken = true;
-      break;
-    }
-    // "---" at the end begins one that is empty.
-    if (next->nodes[0].kind == YamlNode::Kind::kNull) continue;
-    tree.faults.push_back({.mark = next->nodes[0].mark,
-                           .text = "a second document: only one is read"});
-    break;
-  }
+  std::optional<Document> first = NextDocument(&parser);
+  if (!first.has_value()) return {.nodes = {{}}};
+  YamlTree tree = std::move(first->tree);
+  if (!tree.broken) RefuseFurtherDocuments(&parser, first->start, &tree);
   return tree;
 }
 

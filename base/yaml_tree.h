@@ -22,7 +22,7 @@ struct YamlNode {
     int value = 0;  // index of a node
   };
   Kind kind = Kind::kNull;
-  YamlMark mark;
+  YamlMark mark;               // of a null: its key's or its list's
   std::string text;            // of a scalar
   bool plain = false;          // a scalar without quotes
   std::vector<int> items;      // of a list: indexes of nodes
