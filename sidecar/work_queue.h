@@ -8,16 +8,19 @@
 // checked. Any thread; one lock per work queue.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "rdma/handles.h"
 #include "sidecar/counters.h"
+#include "sidecar/pending_requests.h"
+#include "sidecar/queue_pair_events.h"
 
 namespace purser::sidecar {
 
@@ -28,9 +31,12 @@ struct PostResult {
 };
 
 struct Completion {
-  ibv_wc wc{};
+  ibv_wc wc{};  // wr_id as the caller posted it
   bool receive = false;
 };
+
+// "SUCCESS", "WR_FLUSH_ERR", …: the constant without IBV_WC_.
+const char* CompletionStatusName(ibv_wc_status status);
 
 class WorkQueue {
  public:
@@ -39,34 +45,70 @@ class WorkQueue {
     uint32_t recv_slots = 0;
     uint32_t cqe = 0;  // what the completion queue really takes
   };
-  // The handles outlive the work queue. Work requests are posted signalled.
+  // The queue pair is new (RESET) and its one completion queue serves both
+  // directions; both outlive the work queue, or Close() comes before their
+  // end.
   WorkQueue(rdma::Verbs& verbs, ibv_qp* qp, ibv_cq* cq,
-            ibv_comp_channel* channel, Capacity capacity, Counters& counters);
+            std::shared_ptr<QueuePairEvents> events, Capacity capacity,
+            Counters& counters);
 
-  // Each request's `next` is set here.
+  // Posts the requests in order, signalled, up to the first that fails. Their
+  // `next`, `wr_id` and IBV_SEND_SIGNALED are overwritten.
   PostResult PostSend(std::span<ibv_send_wr> requests);
   PostResult PostReceive(std::span<ibv_recv_wr> requests);
-  // Up to `max_entries`; waits up to `wait` for the first, by the completion
-  // channel.
-  absl::StatusOr<std::vector<Completion>> Poll(uint32_t max_entries,
-                                               std::chrono::milliseconds wait);
+  // Counts and answers a request that was found wrong before it came here.
+  PostResult RefuseSend(uint32_t posted, int error_number, std::string message);
+  PostResult RefuseReceive(uint32_t posted, int error_number,
+                           std::string message);
 
+  // Up to `max_entries` completions, at once. Aborted after Close().
+  absl::StatusOr<std::vector<Completion>> Poll(uint32_t max_entries);
+  // Requests a completion event, then polls: when nothing is returned, the next
+  // completion raises QueuePairEvents::CompletionEvent(). Polling again after
+  // the request is what no wake-up gets lost by.
+  absl::StatusOr<std::vector<Completion>> ArmAndPoll(uint32_t max_entries);
+
+  // To be told of every modify that succeeded. RESET drops posted requests
+  // without completions, and those not yet polled are dropped too (mlx5 purges
+  // them, soft-RoCE leaves them).
+  void StateChanged(ibv_qp_state state);
+  // Nothing touches the device any more after it; wakes the waiters.
+  void Close();
+
+  ibv_qp* qp() const { return qp_; }
+  ibv_cq* cq() const { return cq_; }
+  const Capacity& capacity() const { return capacity_; }
+  // Posted, not yet polled.
   uint64_t outstanding_sends() const;
   uint64_t outstanding_receives() const;
-  // A modify to RESET drops posted requests without completions and purges the
-  // queue.
-  void Reset();
 
  private:
+  struct Failure {
+    int error_number = 0;
+    std::string message;
+  };
+  template <typename Request, typename Post>
+  PostResult PostRequests(std::span<Request> requests, bool receive, Post post);
+  // Why the direction takes no posts in this state; error_number 0: it does.
+  Failure StateRefusal(bool receive) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string Explain(int error_number, bool receive) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PostResult Refuse(bool receive, uint32_t posted, int error_number,
+                    std::string message);
+  absl::StatusOr<std::vector<Completion>> PollLocked(uint32_t max_entries)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   rdma::Verbs& verbs_;
   ibv_qp* const qp_;
   ibv_cq* const cq_;
-  ibv_comp_channel* const channel_;
+  const std::shared_ptr<QueuePairEvents> events_;
   const Capacity capacity_;
   Counters& counters_;
   mutable std::mutex mutex_;
-  uint64_t outstanding_sends_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t outstanding_receives_ ABSL_GUARDED_BY(mutex_) = 0;
+  ibv_qp_state state_ ABSL_GUARDED_BY(mutex_) = IBV_QPS_RESET;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  PendingRequests pending_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace purser::sidecar

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sidecar/broker.h"
+
+#include <utility>
+
+#include "base/logging.h"
+#include "base/status_macros.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::sidecar {
+
+Broker::Broker(std::vector<Device*> devices, uint64_t max_clients)
+    : devices_(std::move(devices)), clients_(max_clients) {}
+
+absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(
+    std::vector<Device*> devices, const Admission& admission,
+    Counters& counters, Options options) {
+  std::unique_ptr<Broker> broker(
+      new Broker(std::move(devices), options.max_clients));
+  PURSER_ASSIGN_OR_RETURN(
+      broker->regions_, Regions::Create(options.shared_volume, broker->clients_,
+                                        counters, options.proc_root));
+  broker->queue_pairs_ =
+      std::make_unique<QueuePairs>(broker->devices_, broker->clients_,
+                                   admission, counters, options.proc_root);
+  PURSER_RETURN_IF_ERROR(broker->queue_pairs_->Start(
+      [self = broker.get()](const std::string& device) {
+        self->DeviceLost(device);
+      }));
+  return broker;
+}
+
+// The event threads, which end with queue_pairs_, may still give the reaper
+// something: it drops that.
+Broker::~Broker() { reaper_.Stop(); }
+
+absl::StatusOr<std::string> Broker::Attach(
+    const std::string& name,
+    std::function<void(const std::string& device)> on_device_lost) {
+  PURSER_ASSIGN_OR_RETURN(std::string client_id, clients_.Add(name));
+  {
+    std::lock_guard lock(observers_mutex_);
+    observers_.emplace(client_id, std::move(on_device_lost));
+  }
+  base::LogInfo("client attached", {{"client", name}});
+  return client_id;
+}
+
+void Broker::Detach(const std::string& client_id) {
+  absl::StatusOr<std::string> name = clients_.NameOf(client_id);
+  if (!name.ok()) return;
+  clients_.Remove(client_id);
+  {
+    std::lock_guard lock(observers_mutex_);
+    observers_.erase(client_id);
+  }
+  reaper_.Run([this, client_id, name = *std::move(name)] {
+    queue_pairs_->EndClient(client_id);
+    regions_->EndClient(client_id);
+    base::LogInfo("client detached; what it held is destroyed",
+                  {{"client", name}});
+  });
+}
+
+void Broker::DeviceLost(const std::string& device) {
+  reaper_.Run([this, device] {
+    queue_pairs_->EndDevice(device);
+    regions_->EndDevice(device);
+    std::lock_guard lock(observers_mutex_);
+    for (const auto& [client_id, on_device_lost] : observers_)
+      on_device_lost(device);
+  });
+}
+
+absl::StatusOr<Device*> Broker::FindDevice(const std::string& name) const {
+  std::string names;
+  for (Device* device : devices_) {
+    if (name.empty() || device->name() == name) return device;
+    names += (names.empty() ? "" : ", ") + device->name();
+  }
+  return absl::NotFoundError(
+      fmt::format("the sidecar has no device \"{}\"; it has: {}", name, names));
+}
+
+}  // namespace purser::sidecar

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All that the sidecar does for its clients, without gRPC: who is attached, the
+// queue pairs and memory regions they hold, and the end of both when a client
+// or a device ends. Owned by the App; every method from any thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "sidecar/clients.h"
+#include "sidecar/queue_pairs.h"
+#include "sidecar/reaper.h"
+#include "sidecar/regions.h"
+
+namespace purser::sidecar {
+
+class Broker {
+ public:
+  struct Options {
+    uint64_t max_clients = 256;
+    std::string shared_volume = "/run/purser";
+    std::string proc_root = "/proc";
+  };
+  // `devices`: at least one, the first is the default. All arguments outlive
+  // the broker.
+  static absl::StatusOr<std::unique_ptr<Broker>> Create(
+      std::vector<Device*> devices, const Admission& admission,
+      Counters& counters, Options options);
+  // All that clients hold is destroyed.
+  ~Broker();
+
+  // The client_id. `on_device_lost` is called with a device's name after its
+  // objects were destroyed, until Detach() returns; it must not block or call
+  // the broker.
+  absl::StatusOr<std::string> Attach(
+      const std::string& name,
+      std::function<void(const std::string& device)> on_device_lost);
+  // The client_id is invalid at once; what the client holds ends soon after, on
+  // the broker's own thread.
+  void Detach(const std::string& client_id);
+
+  const std::vector<Device*>& devices() const { return devices_; }
+  // Empty name: the first. NotFound lists the devices there are.
+  absl::StatusOr<Device*> FindDevice(const std::string& name) const;
+  const Clients& clients() const { return clients_; }
+  QueuePairs& queue_pairs() { return *queue_pairs_; }
+  Regions& regions() { return *regions_; }
+
+ private:
+  Broker(std::vector<Device*> devices, uint64_t max_clients);
+  void DeviceLost(const std::string& device);
+
+  const std::vector<Device*> devices_;
+  Clients clients_;
+  std::mutex observers_mutex_;
+  std::map<std::string, std::function<void(const std::string&)>> observers_
+      ABSL_GUARDED_BY(observers_mutex_);  // by client_id
+  Reaper reaper_;
+  std::unique_ptr<Regions> regions_;
+  std::unique_ptr<QueuePairs> queue_pairs_;
+};
+
+}  // namespace purser::sidecar

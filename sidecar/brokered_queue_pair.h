@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One queue pair that the sidecar holds for a client, with its completion queue
+// and its lease on the budget. Shared by the table of queue pairs and by the
+// calls in flight; whoever ends it calls Destroy(), after which the calls that
+// still hold it are refused. Any thread.
+//
+// Its state: what the last modify set, until the device says otherwise by an
+// error completion or an asynchronous event, upon which it is queried. A queue
+// pair that fails with sends outstanding may have told nobody yet; so
+// CurrentState() queries those, and KnownState(), which costs nothing, may be
+// behind.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "queue_memory/queue_memory.h"
+#include "rdma/handles.h"
+#include "sidecar/admission.h"
+#include "sidecar/device.h"
+#include "sidecar/work_queue.h"
+
+namespace purser::sidecar {
+
+// One of the queue pairs that are counted against a device's max_qp.
+class LiveCount {
+ public:
+  LiveCount() = default;
+  explicit LiveCount(std::atomic<uint64_t>& count)
+      : count_(&count), before_(count.fetch_add(1)) {}
+  LiveCount(LiveCount&& other) noexcept
+      : count_(std::exchange(other.count_, nullptr)), before_(other.before_) {}
+  LiveCount& operator=(LiveCount&& other) noexcept {
+    std::swap(count_, other.count_);
+    std::swap(before_, other.before_);
+    return *this;
+  }
+  ~LiveCount() {
+    if (count_ != nullptr) count_->fetch_sub(1);
+  }
+  uint64_t before() const { return before_; }
+
+ private:
+  std::atomic<uint64_t>* count_ = nullptr;
+  uint64_t before_ = 0;
+};
+
+class BrokeredQueuePair {
+ public:
+  // What never changes.
+  struct Facts {
+    uint64_t id = 0;
+    Device* device = nullptr;
+    std::string owner;  // client_id
+    std::string client_name;
+    bool detached = false;
+    std::string class_name;
+    ibv_qp_type type = IBV_QPT_RC;
+    ibv_qp_cap cap{};  // as ibv_create_qp wrote back
+    uint32_t qp_num = 0;
+    queue_memory::QueuePairRequest request;
+    queue_memory::QueueMemory memory;  // with the completion queue's
+  };
+  // In the order in which they are made.
+  struct Parts {
+    LiveCount live;
+    Lease lease;
+    std::shared_ptr<QueuePairEvents> events;  // cq_context and qp_context
+    rdma::CompletionQueue cq;
+    rdma::QueuePair qp;
+  };
+  BrokeredQueuePair(Facts facts, Parts parts, Counters& counters);
+  ~BrokeredQueuePair();
+
+  const Facts& facts() const { return facts_; }
+  WorkQueue& work_queue() { return work_queue_; }
+  QueuePairEvents& events() { return *parts_.events; }
+
+  // FailedPrecondition or InvalidArgument where the present state does not take
+  // it; NotFound after Destroy().
+  absl::Status Modify(ibv_qp_attr attr, int attr_mask);
+  // As WorkQueue's; an error completion refreshes the state.
+  absl::StatusOr<std::vector<Completion>> Poll(uint32_t max_entries);
+  absl::StatusOr<std::vector<Completion>> ArmAndPoll(uint32_t max_entries);
+
+  ibv_qp_state KnownState() const;
+  ibv_qp_state CurrentState();
+  uint32_t dest_qp_num() const { return dest_qp_num_; }
+
+  // Ends the queue pair and the completion queue, then returns the lease. The
+  // bytes returned; 0 when it was destroyed before.
+  uint64_t Destroy();
+
+ private:
+  void RefreshState();
+  absl::StatusOr<ibv_qp_state> QueryState()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetState(ibv_qp_state state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::vector<Completion>> AfterPoll(
+      absl::StatusOr<std::vector<Completion>> completions);
+
+  const Facts facts_;
+  std::mutex mutex_;  // modify, query and destroy of the handles
+  Parts parts_;
+  std::atomic<ibv_qp_state> state_ = IBV_QPS_RESET;
+  std::atomic<uint32_t> dest_qp_num_ = 0;
+  WorkQueue work_queue_;
+};
+
+}  // namespace purser::sidecar

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sidecar/regions.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <iterator>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "sidecar/memlock_hint.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::sidecar {
+namespace {
+
+// Each is a mapping, of which a process has 65,530 (vm.max_map_count).
+constexpr uint64_t kMaxRegions = 16384;
+
+absl::Status CheckAccess(uint32_t access) {
+  constexpr uint32_t kWritesByPeer =
+      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  constexpr uint32_t kKnown =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | kWritesByPeer;
+  if ((access & ~kKnown) != 0)
+    return absl::InvalidArgumentError(fmt::format(
+        "access {:#x}: only LOCAL_WRITE (1), REMOTE_WRITE (2), REMOTE_READ (4) "
+        "and REMOTE_ATOMIC (8) are taken",
+        access));
+  if ((access & kWritesByPeer) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0)
+    return absl::InvalidArgumentError(
+        fmt::format("access {:#x}: REMOTE_WRITE and REMOTE_ATOMIC need "
+                    "LOCAL_WRITE (1) as well (man ibv_reg_mr)",
+                    access));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ibv_sge> SgeOf(const Region& region, uint64_t offset,
+                              uint32_t length) {
+  const uint64_t size = region.mapping.length();
+  if (offset > size || length > size - offset)
+    return absl::OutOfRangeError(
+        fmt::format("offset {} + length {} is beyond the {} bytes of region {}",
+                    offset, length, size, region.id));
+  return ibv_sge{
+      .addr = reinterpret_cast<uintptr_t>(region.mapping.address()) + offset,
+      .length = length,
+      .lkey = region.mr->lkey};
+}
+
+Regions::Regions(base::FileDescriptor volume, const Clients& clients,
+                 Counters& counters, std::string proc_root)
+    : volume_(std::move(volume)),
+      clients_(clients),
+      counters_(counters),
+      proc_root_(std::move(proc_root)) {}
+
+absl::StatusOr<std::unique_ptr<Regions>> Regions::Create(
+    const std::string& shared_volume, const Clients& clients,
+    Counters& counters, std::string proc_root) {
+  base::FileDescriptor volume(
+      open(shared_volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!volume.valid()) {
+    const int error = errno;
+    return absl::FailedPreconditionError(fmt::format(
+        "shared volume {}: {}; mount the volume that the pod's containers "
+        "share (emptyDir, medium: Memory) there",
+        shared_volume, rdma::ErrnoName(error)));
+  }
+  return std::unique_ptr<Regions>(
+      new Regions(std::move(volume), clients, counters, std::move(proc_root)));
+}
+
+absl::StatusOr<std::shared_ptr<const Region>> Regions::Register(
+    const Device& device, const Request& request) {
+  PURSER_RETURN_IF_ERROR(clients_.NameOf(request.client_id).status());
+  PURSER_RETURN_IF_ERROR(CheckAccess(request.access));
+  PURSER_ASSIGN_OR_RETURN(
+      FileMapping mapping,
+      FileMapping::Map(volume_, request.path, request.offset, request.length));
+  absl::StatusOr<rdma::MemoryRegion> mr =
+      rdma::RegMr(device.verbs(), device.pd(), mapping.address(),
+                  mapping.length(), static_cast<int>(request.access));
+  if (!mr.ok()) {
+    counters_.create_failures.Add("mr",
+                                  rdma::ErrnoName(rdma::ErrnoOf(mr.status())));
+    return RegistrationFailure(mr.status());
+  }
+  auto region = std::make_shared<Region>(Region{.owner = request.client_id,
+                                                .device = &device,
+                                                .mapping = std::move(mapping),
+                                                .mr = *std::move(mr)});
+  std::lock_guard lock(mutex_);
+  if (!clients_.IsLive(request.client_id))
+    return absl::UnauthenticatedError(
+        "the client's Attach stream ended during the registration");
+  if (regions_.size() >= kMaxRegions)
+    return absl::ResourceExhaustedError(
+        fmt::format("{} memory regions are registered, the most that the "
+                    "sidecar holds: register fewer, larger ranges",
+                    regions_.size()));
+  region->id = ++last_id_;
+  bytes_ += region->mapping.length();
+  regions_.emplace(region->id, region);
+  return region;
+}
+
+absl::Status Regions::RegistrationFailure(const absl::Status& status) const {
+  const std::string text(status.message());
+  switch (rdma::ErrnoOf(status)) {
+    case ENOMEM:
+      return absl::ResourceExhaustedError(text + MemlockHint(proc_root_));
+    case EFAULT:
+      return absl::FailedPreconditionError(
+          text +
+          ": the pages cannot be pinned. The file was truncated meanwhile, or "
+          "its file system does not take it: the shared volume should be an "
+          "emptyDir with medium: Memory");
+    default:
+      return status;
+  }
+}
+
+absl::Status Regions::Deregister(const std::string& client_id,
+                                 uint64_t region_id) {
+  PURSER_RETURN_IF_ERROR(clients_.NameOf(client_id).status());
+  PURSER_ASSIGN_OR_RETURN(std::shared_ptr<const Region> region,
+                          Find(client_id, region_id));
+  std::lock_guard lock(mutex_);
+  if (regions_.erase(region_id) == 0)
+    return absl::NotFoundError(
+        fmt::format("region {} was deregistered meanwhile", region_id));
+  bytes_ -= region->mapping.length();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Region>> Regions::Find(
+    const std::string& client_id, uint64_t region_id) const {
+  std::lock_guard lock(mutex_);
+  const auto found = regions_.find(region_id);
+  if (found == regions_.end())
+    return absl::NotFoundError(fmt::format("no memory region {}", region_id));
+  if (found->second->owner != client_id)
+    return absl::PermissionDeniedError(
+        fmt::format("memory region {} belongs to another client", region_id));
+  return found->second;
+}
+
+template <typename Ends>
+void Regions::EndWhere(Ends ends) {
+  std::vector<std::shared_ptr<const Region>> ending;  // without the lock
+  std::lock_guard lock(mutex_);
+  for (auto entry = regions_.begin(); entry != regions_.end();) {
+    const auto next = std::next(entry);
+    if (ends(*entry->second)) {
+      bytes_ -= entry->second->mapping.length();
+      ending.push_back(std::move(entry->second));
+      regions_.erase(entry);
+    }
+    entry = next;
+  }
+}
+
+void Regions::EndClient(const std::string& client_id) {
+  EndWhere([&](const Region& region) { return region.owner == client_id; });
+}
+
+void Regions::EndDevice(const std::string& device) {
+  EndWhere(
+      [&](const Region& region) { return region.device->name() == device; });
+}
+
+uint64_t Regions::count() const {
+  std::lock_guard lock(mutex_);
+  return regions_.size();
+}
+
+uint64_t Regions::bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+}  // namespace purser::sidecar

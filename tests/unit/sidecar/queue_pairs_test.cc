@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sidecar/queue_pairs.h"
+
+#include <atomic>
+#include <cerrno>
+#include <future>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/unit/sidecar/fake_sidecar.h"
+#include "tests/unit/sidecar/watching.h"
+
+namespace purser::sidecar {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+template <typename T>
+const T& Get(const QueuePairs::CreateResult& result) {
+  if (const T* value = std::get_if<T>(&result)) return *value;
+  ADD_FAILURE() << "the creation ended otherwise";
+  static const T kNone{};
+  return kNone;
+}
+
+absl::Status StatusOf(const QueuePairs::CreateResult& result) {
+  const absl::Status* status = std::get_if<absl::Status>(&result);
+  return status != nullptr ? *status : absl::OkStatus();
+}
+
+std::string Text(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+uint64_t Admissions(FakeSidecar& sidecar, const std::string& result,
+                    const std::string& reason) {
+  return CountOf(sidecar.counters().admissions, result, reason);
+}
+
+ibv_qp_attr InitAttr() { return {.qp_state = IBV_QPS_INIT, .port_num = 1}; }
+constexpr int kInitMask =
+    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+
+TEST(QueuePairsTest, CreatesWhatWasAskedAndChargesIt) {
+  FakeSidecar sidecar;
+  const std::string client = sidecar.Attach("app");
+  const auto queue_pair = sidecar.Create(client);
+  const BrokeredQueuePair::Facts& facts = queue_pair->facts();
+  EXPECT_EQ(facts.client_name, "app");
+  EXPECT_EQ(facts.cap.max_send_wr, 100u);
+  EXPECT_EQ(facts.memory.send_ring.slots, 127u);
+  EXPECT_NE(facts.qp_num, 0u);
+  EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_RESET);
+  const uint64_t bytes = facts.memory.total().total();
+  EXPECT_GT(bytes, 0u);
+  EXPECT_EQ(sidecar.held_bytes(), bytes);
+  EXPECT_EQ(Admissions(sidecar, "granted", "fits"), 1u);
+  EXPECT_EQ(sidecar.object_count(), 2) << "one cq, one qp";
+  EXPECT_GE(queue_pair->work_queue().capacity().cqe, 127u + 127u)
+      << "the completion queue takes all that can be posted";
+
+  EXPECT_EQ(sidecar.queue_pairs().Destroy(client, facts.id).value(), bytes);
+  EXPECT_EQ(sidecar.held_bytes(), 0u);
+  EXPECT_EQ(sidecar.object_count(), 0);
+  EXPECT_EQ(StatusOf(sidecar.TryCreate("nobody")).code(),
+            absl::StatusCode::kUnauthenticated);
+}
+
+TEST(QueuePairsTest, IdsAreNeverUsedTwice) {
+  FakeSidecar sidecar;
+  const std::string client = sidecar.Attach();
+  const uint64_t first = sidecar.Create(client)->facts().id;
+  ASSERT_TRUE(sidecar.queue_pairs().Destroy(client, first).ok());
+  EXPECT_GT(sidecar.Create(client)->facts().id, first);
+  EXPECT_TRUE(
+      absl::IsNotFound(sidecar.queue_pairs().Destroy(client, first).status()));
+}
+
+TEST(QueuePairsTest, RefusalsReachNoDevice) {
+  FakeSidecar sidecar({.budget_bytes = 200 << 10});
+  const std::string client = sidecar.Attach();
+  sidecar.Create(client);
+  const uint64_t held = sidecar.held_bytes();
+  const auto over_budget = sidecar.TryCreate(client, 1000);
+  const auto over_limit = sidecar.TryCreate(client, UINT32_MAX);
+  EXPECT_EQ(Get<Refusal>(over_budget).reason, RefusalReason::kBudget);
+  EXPECT_EQ(Get<Refusal>(over_limit).reason, RefusalReason::kDeviceLimit);
+  EXPECT_EQ(Admissions(sidecar, "refused", "budget"), 1u);
+  EXPECT_EQ(Admissions(sidecar, "refused", "device_limit"), 1u);
+  EXPECT_EQ(sidecar.verbs().Calls("create_cq"), 1u);
+  EXPECT_EQ(sidecar.held_bytes(), held);
+}
+
+TEST(QueuePairsTest, EveryFailedCallOfACreationIsUndone) {
+  FakeSidecar sidecar;
+  const std::string client = sidecar.Attach();
+  for (const auto& [call, object] :
+       {std::pair("create_cq", "cq"), std::pair("create_qp", "qp")}) {
+    for (int error : {ENOMEM, EINVAL, EIO}) {
+      sidecar.verbs().FailNext(call, error);
+      const auto result = sidecar.TryCreate(client);
+      const Refusal& refusal = Get<Refusal>(result);
+      EXPECT_EQ(refusal.reason, RefusalReason::kCreateFailed);
+      EXPECT_EQ(refusal.limit, rdma::ErrnoName(error));
+      EXPECT_THAT(refusal.message,
+                  AllOf(HasSubstr(call), Not(HasSubstr("MEMLOCK"))));
+      EXPECT_NE(refusal.remedy, "");
+      EXPECT_EQ(CountOf(sidecar.counters().create_failures, std::string(object),
+                        rdma::ErrnoName(error)),
+                1u);
+      EXPECT_EQ(sidecar.held_bytes(), 0u);
+      EXPECT_EQ(sidecar.object_count(), 0);
+      EXPECT_EQ(sidecar.queue_pairs().count(), 0u);
+    }
+  }
+  EXPECT_EQ(Admissions(sidecar, "refused", "create_failed"), 6u);
+  EXPECT_EQ(Admissions(sidecar, "granted", "fits"), 0u);
+}
+
+TEST(QueuePairsTest, EnomemNamesMemlockOnlyWhereTheProviderPinsItsRings) {
+  FakeSidecar sidecar({.mlx5 = true});
+  const std::string client = sidecar.Attach();
+  sidecar.SetMemlock("65536");
+  sidecar.verbs().FailNext("create_qp", ENOMEM);
+  const auto pinning = sidecar.TryCreate(client, 100, 1);
+  EXPECT_THAT(Get<Refusal>(pinning).message,
+              AllOf(HasSubstr("64 KiB"), HasSubstr("IPC_LOCK")));
+  EXPECT_THAT(Get<Refusal>(pinning).remedy, HasSubstr("IPC_LOCK"));
+  sidecar.verbs().FailNext("create_qp", ENOMEM);
+  const auto kernel_rings = sidecar.TryCreate(client, 100, 0);
+  EXPECT_THAT(Get<Refusal>(kernel_rings).message, Not(HasSubstr("MEMLOCK")));
+}
+
+TEST(QueuePairsTest, TheDevicesMaxQpHoldsAndRefusedCreationsDoNotCount) {
+  FakeSidecar sidecar({.max_qp = 2});
+  const std::string client = sidecar.Attach();
+  sidecar.verbs().FailNext("create_qp", ENOMEM);
+  sidecar.TryCreate(client);
+  const uint64_t first = sidecar.Create(client)->facts().id;
+  sidecar.Create(client);
+  const auto third = sidecar.TryCreate(client);
+  EXPECT_EQ(Get<Refusal>(third).reason, RefusalReason::kDeviceLimit);
+  EXPECT_EQ(Get<Refusal>(third).limit, "max_qp");
+  ASSERT_TRUE(sidecar.queue_pairs().Destroy(client, first).ok());
+  sidecar.Create(client);
+}
+
+TEST(QueuePairsTest, AProviderThatTakesMoreThanPredictedIsUndoneOrCharged) {
+  fakes::FakeDevice greedy = fakes::RxeDevice("rxe9");
+  greedy.size_queue_pair = [](ibv_qp_type, const ibv_qp_cap& asked,
+                              fakes::FakeRings& rings) {
+    rings.send_slots = 1000;
+    rings.recv_slots = asked.max_recv_wr;
+    rings.cap = asked;
+    rings.cap.max_send_wr = 1000;
+    return 0;
+  };
+  FakeSidecar sidecar({.budget_bytes = 400 << 10});
+  sidecar.sysfs().AddDevice(fakes::SysfsRxe("rxe9", "eth9"));
+  sidecar.verbs().AddDevice(greedy);
+  auto device = Device::Open(sidecar.verbs(), "rxe9",
+                             {.sysfs = sidecar.tree().path("sys"),
+                              .dev = sidecar.tree().path("dev"),
+                              .proc = sidecar.tree().path("proc")})
+                    .value();
+  const Admission admission(sidecar.ledger(), sidecar.budget());
+  QueuePairs queue_pairs({device.get()}, sidecar.broker().clients(), admission,
+                         sidecar.counters(), sidecar.tree().path("proc"));
+  ASSERT_TRUE(queue_pairs.Start([](const std::string&) {}).ok());
+  const QueuePairs::CreateRequest request{.client_id = sidecar.Attach(),
+                                          .device = device.get(),
+                                          .cap = {.max_send_wr = 100,
+                                                  .max_recv_wr = 100,
+                                                  .max_send_sge = 2,
+                                                  .max_recv_sge = 1}};
+  const auto charged = queue_pairs.Create(request);
+  const auto& queue_pair = Get<std::shared_ptr<BrokeredQueuePair>>(charged);
+  ASSERT_NE(queue_pair, nullptr);
+  EXPECT_EQ(sidecar.held_bytes(), queue_pair->facts().memory.total().total());
+  EXPECT_GT(sidecar.held_bytes(), 256u << 10) << "as 1000 work requests take";
+
+  const auto undone = queue_pairs.Create(request);
+  EXPECT_EQ(Get<Refusal>(undone).reason, RefusalReason::kBudget);
+  EXPECT_THAT(Get<Refusal>(undone).message, HasSubstr("more than"));
+  EXPECT_EQ(queue_pairs.count(), 1u);
+  EXPECT_EQ(sidecar.held_bytes(), queue_pair->facts().memory.total().total());
+  EXPECT_EQ(CountOf(sidecar.counters().model_mismatches, std::string("rxe9")),
+            2u);
+}
+
+TEST(QueuePairsTest, OnlyTheOwnerUsesAQueuePairUnlessItIsDetached) {
+  FakeSidecar sidecar;
+  const std::string owner = sidecar.Attach("owner"), other = sidecar.Attach();
+  const uint64_t own = sidecar.Create(owner)->facts().id;
+  const uint64_t detached = sidecar.Create(owner, true)->facts().id;
+  QueuePairs& queue_pairs = sidecar.queue_pairs();
+  EXPECT_TRUE(queue_pairs.Find(owner, own).ok());
+  const absl::Status foreign = queue_pairs.Find(other, own).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(foreign));
+  EXPECT_THAT(Text(foreign), HasSubstr("owner"));
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(queue_pairs.Destroy(other, own).status()));
+  EXPECT_TRUE(absl::IsUnauthenticated(queue_pairs.Find("x", own).status()));
+  EXPECT_TRUE(absl::IsUnauthenticated(queue_pairs.Find("", own).status()));
+  EXPECT_TRUE(absl::IsNotFound(queue_pairs.Find(owner, 4711).status()));
+  EXPECT_TRUE(queue_pairs.Find(other, detached).ok());
+}
+
+TEST(QueuePairsTest, AClientsEndEndsItsQueuePairsButNotDetachedOnes) {
+  FakeSidecar sidecar;
+  const std::string client = sidecar.Attach(), other = sidecar.Attach();
+  sidecar.Create(client);
+  sidecar.Create(client);
+  const auto detached = sidecar.Create(client, true);
+  const auto others = sidecar.Create(other);
+  sidecar.broker().Detach(client);
+  EXPECT_TRUE(Eventually([&] { return sidecar.queue_pairs().count() == 2; }));
+  EXPECT_TRUE(Eventually([&] { return sidecar.object_count() == 4; }));
+  EXPECT_TRUE(Eventually([&] {
+    return sidecar.held_bytes() == detached->facts().memory.total().total() +
+                                       others->facts().memory.total().total();
+  }));
+  EXPECT_EQ(StatusOf(sidecar.TryCreate(client)).code(),
+            absl::StatusCode::kUnauthenticated);
+  EXPECT_TRUE(sidecar.queue_pairs().Destroy(other, detached->facts().id).ok());
+}
+
+TEST(QueuePairsTest,
+     AClientThatEndsDuringACreationGetsNothingAndLeavesNothing) {
+  FakeSidecar sidecar;
+  const std::string client = sidecar.Attach();
+  sidecar.verbs().Observe([&](std::string_view call) {
+    if (call == "create_qp") sidecar.broker().Detach(client);
+  });
+  EXPECT_EQ(StatusOf(sidecar.TryCreate(client)).code(),
+            absl::StatusCode::kUnauthenticated);
+  sidecar.verbs().Observe({});
+  EXPECT_EQ(sidecar.queue_pairs().count(), 0u);
+  EXPECT_EQ(sidecar.object_count(), 0);
+  EXPECT_EQ(sidecar.held_bytes(), 0u);
+}
+
+TEST(QueuePairsTest, ListsByIdInPages) {
+  FakeSidecar sidecar;
+  const std::string client = sidecar.Attach();
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < 5; ++i) ids.push_back(sidecar.Create(client)->facts().id);
+  ASSERT_TRUE(sidecar.queue_pairs().Destroy(client, ids[1]).ok());
+  const QueuePairs::Page first = sidecar.queue_pairs().List(0, 2);
+  ASSERT_EQ(first.queue_pairs.size(), 2u);
+  EXPECT_TRUE(first.more);
+  EXPECT_EQ(first.queue_pairs[1]->facts().id, ids[2]);
+  const QueuePairs::Page second = sidecar.queue_pairs().List(ids[2], 2);
+  ASSERT_EQ(second.queue_pairs.size(), 2u);
+  EXPECT_FALSE(second.more);
+  EXPECT_EQ(second.queue_pairs[0]->facts().id, ids[3]);
+  EXPECT_TRUE(sidecar.queue_pairs().List(ids[4], 2).queue_pairs.empty());
+}
+
+TEST(QueuePairsTest, AnIllegalModifyIsNamedAndReachesNoDevice) {
+  FakeSidecar sidecar;
+  const auto queue_pair = sidecar.Create(sidecar.Attach());
+  const absl::Status edge =
+      queue_pair->Modify({.qp_state = IBV_QPS_RTS}, IBV_QP_STATE);
+  EXPECT_TRUE(absl::IsFailedPrecondition(edge)) << edge;
+  const absl::Status mask =
+      queue_pair->Modify(InitAttr(), IBV_QP_STATE | IBV_QP_PORT);
+  EXPECT_TRUE(absl::IsInvalidArgument(mask)) << mask;
+  EXPECT_THAT(Text(mask), HasSubstr("pkey_index"));
+  EXPECT_EQ(sidecar.verbs().Calls("modify_qp"), 0u);
+  EXPECT_TRUE(queue_pair->Modify(InitAttr(), kInitMask).ok());
+  EXPECT_EQ(queue_pair->KnownState(), IBV_QPS_INIT);
+}
+
+TEST(QueuePairsTest, AModifyThatTheDeviceRefusesIsExplained) {
+  FakeSidecar sidecar;
+  const auto queue_pair = sidecar.Create(sidecar.Attach());
+  for (const auto& [error, code] :
+       {std::pair(EINVAL, absl::StatusCode::kInvalidArgument),
+        std::pair(EHOSTUNREACH, absl::StatusCode::kFailedPrecondition),
+        std::pair(ETIMEDOUT, absl::StatusCode::kFailedPrecondition),
+        std::pair(ENOMEM, absl::StatusCode::kResourceExhausted)}) {
+    sidecar.verbs().FailNext("modify_qp", error);
+    const absl::Status status = queue_pair->Modify(InitAttr(), kInitMask);
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(Text(status), HasSubstr(rdma::ErrnoName(error)));
+  }
+  sidecar.verbs().FailNext("query_qp", EIO);
+  EXPECT_FALSE(queue_pair->Modify(InitAttr(), kInitMask).ok());
+  EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_RESET);
+}
+
+TEST(QueuePairsTest, AnAsynchronousErrorShowsInTheState) {
+  FakeSidecar sidecar;
+  const std::string client = sidecar.Attach();
+  const auto queue_pair = sidecar.Create(client);
+  ASSERT_TRUE(queue_pair->Modify(InitAttr(), kInitMask).ok());
+  Occurrence told;
+  queue_pair->events().Subscribe([&] { told.Happen(); });
+  sidecar.verbs().BreakQp(queue_pair->work_queue().qp());
+  ASSERT_TRUE(told.Wait());
+  EXPECT_EQ(queue_pair->KnownState(), IBV_QPS_ERR);
+  EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_ERR);
+  ASSERT_TRUE(
+      queue_pair->Modify({.qp_state = IBV_QPS_RESET}, IBV_QP_STATE).ok());
+  EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_RESET);
+}
+
+TEST(QueuePairsTest, CallsInFlightOutliveADestroyAndAreRefused) {
+  FakeSidecar sidecar;
+  const std::string client = sidecar.Attach();
+  const auto queue_pair = sidecar.Create(client);
+  ASSERT_TRUE(
+      sidecar.queue_pairs().Destroy(client, queue_pair->facts().id).ok());
+  EXPECT_TRUE(absl::IsNotFound(queue_pair->Modify(InitAttr(), kInitMask)));
+  EXPECT_TRUE(absl::IsAborted(queue_pair->Poll(1).status()));
+  EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_RESET);
+  EXPECT_EQ(queue_pair->Destroy(), 0u);
+}
+
+TEST(QueuePairsTest, ALostDeviceEndsItsQueuePairsAndRefusesNewOnes) {
+  FakeSidecar sidecar({.mlx5 = true});
+  std::promise<std::string> lost;
+  const std::string client =
+      sidecar.broker()
+          .Attach("app",
+                  [&](const std::string& device) { lost.set_value(device); })
+          .value();
+  sidecar.Create(client);
+  const auto survivor = sidecar.TryCreate(client, 100, 1);
+  ASSERT_NE(Get<std::shared_ptr<BrokeredQueuePair>>(survivor), nullptr);
+  sidecar.verbs().RaiseAsyncEvent("rxe0", IBV_EVENT_DEVICE_FATAL);
+  auto told = lost.get_future();
+  ASSERT_EQ(told.wait_for(kSoon), std::future_status::ready);
+  EXPECT_EQ(told.get(), "rxe0");
+  EXPECT_EQ(sidecar.queue_pairs().count(), 1u);
+  EXPECT_EQ(sidecar.object_count(), 2);
+  EXPECT_EQ(StatusOf(sidecar.TryCreate(client)).code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST(QueuePairsTest, PortAndOverrunEventsHurtNobody) {
+  FakeSidecar sidecar;
+  const auto queue_pair = sidecar.Create(sidecar.Attach());
+  Occurrence told;
+  queue_pair->events().Subscribe([&] { told.Happen(); });
+  sidecar.verbs().SetPortState("rxe0", 1, IBV_PORT_DOWN);
+  sidecar.verbs().SetPortState("rxe0", 1, IBV_PORT_ACTIVE);
+  sidecar.verbs().RaiseCqEvent(queue_pair->work_queue().cq(), IBV_EVENT_CQ_ERR);
+  ASSERT_TRUE(told.Wait());
+  EXPECT_EQ(queue_pair->KnownState(), IBV_QPS_RESET);
+}
+
+// At every instant: observed from within the verbs calls.
+TEST(QueuePairsTest, ConcurrentClientsNeverExceedTheBudget) {
+  constexpr uint64_t kBudget = 600 << 10;
+  constexpr int kClients = 16, kRounds = 30;
+  FakeSidecar sidecar({.budget_bytes = kBudget});
+  std::atomic<uint64_t> highest = 0;
+  sidecar.verbs().Observe([&](std::string_view) {
+    uint64_t held = sidecar.held_bytes(), seen = highest;
+    while (held > seen && !highest.compare_exchange_weak(seen, held)) {
+    }
+  });
+  std::atomic<int> granted = 0, refused = 0;
+  auto client = [&](int number) {
+    const std::string id = sidecar.Attach();
+    for (int round = 0; round < kRounds; ++round) {
+      // One client ends in the midst of its work.
+      if (number == 0 && round == kRounds / 2) sidecar.broker().Detach(id);
+      const auto result = sidecar.TryCreate(id, 20 + 10 * number);
+      const auto* created =
+          std::get_if<std::shared_ptr<BrokeredQueuePair>>(&result);
+      if (created == nullptr) {
+        ++refused;
+        sidecar.queue_pairs().EndClient(id);
+        continue;
+      }
+      ++granted;
+      (*created)->CurrentState();
+      if (round % 3 != 0)
+        (void)sidecar.queue_pairs().Destroy(id, (*created)->facts().id);
+    }
+    sidecar.broker().Detach(id);
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kClients; ++i) threads.emplace_back(client, i);
+  }
+  EXPECT_TRUE(Eventually([&] { return sidecar.held_bytes() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return sidecar.object_count() == 0; }));
+  EXPECT_LE(highest, kBudget);
+  EXPECT_GT(highest, kBudget / 2);
+  EXPECT_GT(granted, 0);
+  EXPECT_GT(refused, 0);
+  sidecar.verbs().Observe({});
+}
+
+}  // namespace
+}  // namespace purser::sidecar
