@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/app.h"
+
+#include <csignal>
+#include <optional>
+#include <utility>
+
+#include "base/logging.h"
+#include "base/proc.h"
+#include "base/signals.h"
+#include "base/status_macros.h"
+#include "plugin/pool_resource.h"
+#include "plugin/queue_memory_resource.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::plugin {
+namespace {
+
+// What is left of the 2 s that a stop may take goes to the registrar and HTTP.
+constexpr std::chrono::milliseconds kServerStop{1000};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<Resource>>> MakeResources(
+    const Config& config) {
+  std::vector<std::unique_ptr<Resource>> resources;
+  for (const PoolConfig& pool : config.pools)
+    resources.push_back(std::make_unique<PoolResource>(pool));
+  if (config.queue_memory.enabled) {
+    PURSER_ASSIGN_OR_RETURN(const base::NodeMemory memory,
+                            base::ProcReader(config.proc_root).Memory());
+    PURSER_ASSIGN_OR_RETURN(
+        const uint32_t units,
+        QueueMemoryUnits(config.queue_memory, memory.total_bytes));
+    resources.push_back(std::make_unique<QueueMemoryResource>(units));
+  }
+  return resources;
+}
+
+absl::StatusOr<std::unique_ptr<App>> App::Create(Config config,
+                                                 std::string version) {
+  PURSER_ASSIGN_OR_RETURN(std::shared_ptr<Wakeup> wakeup, Wakeup::Create());
+  std::unique_ptr<App> app(new App(std::move(config), std::move(wakeup)));
+  PURSER_RETURN_IF_ERROR(app->Start(version));
+  return app;
+}
+
+App::App(Config config, std::shared_ptr<Wakeup> wakeup)
+    : config_(std::move(config)),
+      discovery_(config_.sysfs_root, config_.dev_root),
+      inventory_(discovery_, config_.dev_root, config_.pools,
+                 config_.allow_overlap),
+      wakeup_(std::move(wakeup)) {}
+
+App::~App() { Stop(); }
+
+absl::Status App::Start(const std::string& version) {
+  base::LogInfo("purser-device-plugin starts",
+                {{"version", version},
+                 {"device_plugins_dir", config_.device_plugins_dir()},
+                 {"sysfs_root", config_.sysfs_root}});
+  PURSER_ASSIGN_OR_RETURN(resources_, MakeResources(config_));
+  std::vector<ResourceServer*> served;
+  for (const std::unique_ptr<Resource>& resource : resources_) {
+    servers_.push_back(std::make_unique<ResourceServer>(
+        *resource, config_.device_plugins_dir(),
+        [wakeup = wakeup_] { wakeup->Notify(); }));
+    served.push_back(servers_.back().get());
+  }
+  // An unreadable sysfs is logged there, and looked at again.
+  Rescan();
+  PURSER_RETURN_IF_ERROR(BindAll());
+  registrar_ = std::make_unique<Registrar>(
+      RegistrarOptions{.device_plugins_dir = config_.device_plugins_dir()},
+      served, wakeup_);
+  metrics_ = std::make_shared<PluginMetrics>(
+      version, inventory_,
+      std::vector<const ResourceServer*>(served.begin(), served.end()),
+      *registrar_);
+  PURSER_ASSIGN_OR_RETURN(
+      http_,
+      base::HttpServer::Create(
+          config_.metrics_address,
+          {{"/metrics", base::MetricsHandler({metrics_})},
+           {"/healthz", [] { return base::HttpResponse{.body = "ok\n"}; }},
+           {"/readyz", [this] { return Readiness(); }}}));
+  base::LogInfo("metrics", {{"address", config_.metrics_address},
+                            {"port", http_->port()}});
+  registrar_->Start();
+  return absl::OkStatus();
+}
+
+absl::Status App::BindAll() {
+  for (const std::unique_ptr<ResourceServer>& server : servers_) {
+    absl::Status status = server->Bind();
+    // The registrar says so, and waits for the directory.
+    if (absl::IsNotFound(status)) continue;
+    PURSER_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
+void App::Run() {
+  while (true) {
+    const std::optional<int> signal =
+        base::WaitForSignal(config_.rescan_interval);
+    if (signal == SIGTERM || signal == SIGINT) {
+      base::LogInfo("stopping", {{"signal", *signal}});
+      break;
+    }
+    if (signal == SIGHUP) base::LogInfo("SIGHUP: scanning anew");
+    Rescan();
+  }
+  Stop();
+}
+
+void App::Rescan() {
+  const bool had_none = inventory_.snapshot() == nullptr;
+  if (!inventory_.Scan().ok()) return;
+  for (const std::unique_ptr<ResourceServer>& server : servers_)
+    server->Update(inventory_.snapshot());
+  // Resources are registered only once their units are known.
+  if (had_none) wakeup_->Notify();
+}
+
+void App::Stop() {
+  if (registrar_ != nullptr) registrar_->Stop();
+  http_.reset();
+  const auto deadline = std::chrono::system_clock::now() + kServerStop;
+  for (auto server = servers_.rbegin(); server != servers_.rend(); ++server)
+    (*server)->Stop(deadline);
+}
+
+base::HttpResponse App::Readiness() const {
+  base::HttpResponse response;
+  for (const Registrar::ResourceState& state : registrar_->States()) {
+    if (!state.readiness.ok()) response.code = 503;
+    response.body += fmt::format(
+        "{}: {}\n", state.resource,
+        state.readiness.ok() ? "ready" : state.readiness.ToString());
+  }
+  return response;
+}
+
+}  // namespace purser::plugin

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The device plugin: the one place where its parts are wired.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/http_server.h"
+#include "plugin/config.h"
+#include "plugin/inventory.h"
+#include "plugin/metrics.h"
+#include "plugin/registrar.h"
+#include "plugin/resource.h"
+#include "plugin/resource_server.h"
+#include "plugin/wakeup.h"
+#include "rdma/discovery.h"
+
+namespace purser::plugin {
+
+class App {
+ public:
+  // Scans, binds the sockets (unless the kubelet's directory is missing) and
+  // starts all threads. Signals must be blocked before. InvalidArgument: the
+  // configuration does not fit this node.
+  static absl::StatusOr<std::unique_ptr<App>> Create(Config config,
+                                                     std::string version);
+  ~App();
+
+  // Scans on a timer and on SIGHUP, until SIGTERM or SIGINT.
+  void Run();
+  // Scans once, and tells the kubelet what changed.
+  void Rescan();
+  // Within 2 s. May be called again.
+  void Stop();
+
+  int metrics_port() const { return http_->port(); }
+
+ private:
+  App(Config config, std::shared_ptr<Wakeup> wakeup);
+  absl::Status Start(const std::string& version);
+  absl::Status BindAll();
+  base::HttpResponse Readiness() const;
+
+  const Config config_;
+  // Each is used by those below it, and stopped after them.
+  const rdma::Discovery discovery_;
+  Inventory inventory_;  // scanned here -> servers_, metrics_
+  std::vector<std::unique_ptr<Resource>> resources_;      // -> servers_
+  const std::shared_ptr<Wakeup> wakeup_;                  // -> registrar_
+  std::vector<std::unique_ptr<ResourceServer>> servers_;  // streams -> wakeup_
+  std::unique_ptr<Registrar> registrar_;                  // -> kubelet
+  std::shared_ptr<PluginMetrics> metrics_;                // -> http_
+  std::unique_ptr<base::HttpServer> http_;
+};
+
+// The resources that the configuration asks for on a node with that much
+// memory; shared with --check-config.
+absl::StatusOr<std::vector<std::unique_ptr<Resource>>> MakeResources(
+    const Config& config);
+
+}  // namespace purser::plugin

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/check_config.h"
+
+#include <memory>
+#include <vector>
+
+#include "base/quantity.h"
+#include "base/status_macros.h"
+#include "plugin/app.h"
+
+namespace purser::plugin {
+namespace {
+
+std::string DescribeResource(const Resource& resource,
+                             const Snapshot& snapshot) {
+  const Advertisement advertisement = resource.Advertise(snapshot);
+  std::string line =
+      fmt::format("{:<24} {:>10} units, {} allocatable\n", resource.name(),
+                  base::FormatCount(advertisement.capacity()),
+                  base::FormatCount(advertisement.allocatable()));
+  if (auto pool = snapshot.pools.find(resource.name());
+      pool != snapshot.pools.end()) {
+    for (size_t index : pool->second) {
+      line += fmt::format("    {}\n", snapshot.devices[index].sysfs.name);
+    }
+  }
+  return line;
+}
+
+std::string DescribeDevice(const Device& device) {
+  const rdma::SysfsDevice& sysfs = device.sysfs;
+  return fmt::format("{:<24} {} ({}){}{}\n", sysfs.name,
+                     DeviceHealthName(device.health), PortSummary(sysfs),
+                     device.reason.empty() ? "" : ": ", device.reason);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DescribeAdvertised(const Config& config) {
+  PURSER_ASSIGN_OR_RETURN(
+      const std::vector<std::unique_ptr<Resource>> resources,
+      MakeResources(config));
+  const rdma::Discovery discovery(config.sysfs_root, config.dev_root);
+  Inventory inventory(discovery, config.dev_root, config.pools,
+                      config.allow_overlap);
+  PURSER_RETURN_IF_ERROR(inventory.Scan());
+  const std::shared_ptr<const Snapshot> snapshot = inventory.snapshot();
+  std::string text = "Would be advertised on this node now:\n";
+  for (const std::unique_ptr<Resource>& resource : resources)
+    text += DescribeResource(*resource, *snapshot);
+  text += fmt::format("RDMA devices under {}:\n", config.sysfs_root);
+  for (const Device& device : snapshot->devices) text += DescribeDevice(device);
+  if (snapshot->devices.empty()) text += "none\n";
+  return text;
+}
+
+}  // namespace purser::plugin

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "plugin/wakeup.h"
+
+namespace purser::plugin {
+
+// Waits for changes of a directory's entries, whether or not the directory
+// exists yet: while it does not, its nearest existing ancestor is watched. For
+// one thread; used as Arm() – look at the directory – Wait(), so that a change
+// after the look ends the wait. Where the node has no inotify instance or watch
+// left it polls instead (logged once) and goes back to inotify when it can.
+class DirectoryWatch {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  DirectoryWatch(std::string directory,
+                 std::chrono::milliseconds poll_interval);
+  ~DirectoryWatch();
+  DirectoryWatch(const DirectoryWatch&) = delete;
+  DirectoryWatch& operator=(const DirectoryWatch&) = delete;
+
+  void Arm();
+  // Until something changed (perhaps), `wakeup` was notified, or `until`.
+  void Wait(Wakeup& wakeup, TimePoint until);
+  bool polling() const { return polling_; }
+
+ private:
+  struct Target {
+    std::string path;
+    std::pair<uint64_t, uint64_t> id;  // device, inode
+    bool operator==(const Target&) const = default;
+  };
+  std::optional<Target> NearestExisting() const;
+  // False if it must be polled; errno tells why.
+  bool WatchNearest();
+  void DrainEvents();
+  void Forget();
+
+  const std::string directory_;
+  const std::chrono::milliseconds poll_interval_;
+  int fd_ = -1;
+  int watch_ = -1;
+  std::optional<Target> watched_;
+  bool polling_ = false;
+};
+
+}  // namespace purser::plugin

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/status_macros.h"
+
+namespace purser::plugin {
+namespace {
+
+constexpr const char* kDescription =
+    "Advertises the node's RDMA devices and queue memory to the kubelet and "
+    "gives them to containers.\n"
+    "Without a configuration it offers rdma/hca (1000 shares of all RDMA "
+    "devices of the node) and rdma/wqe-mib\n"
+    "(a tenth of the node's memory, in units of 1 MiB). It opens no device and "
+    "needs no capability.";
+
+constexpr const char* kFooter =
+    "Signals: SIGHUP scans for devices at once; SIGTERM stops within 2 "
+    "seconds.\n"
+    "Exit codes: 0 stopped as told, 1 could not run, 2 the configuration or "
+    "command line is wrong.\n"
+    "Endpoints: /metrics, /healthz, /readyz (503 with the reasons until the "
+    "kubelet listens).";
+
+}  // namespace
+
+ParsedFlags ParseFlags(int argc, char** argv, const std::string& version) {
+  ParsedFlags parsed;
+  Flags& flags = parsed.flags;
+  CLI::App app(kDescription, "purser-device-plugin");
+  app.footer(kFooter);
+  app.set_version_flag("--version", "purser-device-plugin " + version);
+  auto* config =
+      app.add_option("--config", flags.config, "Configuration file (YAML)");
+  app.add_option("--check-config", flags.check_config,
+                 "Check this file, print what would be advertised on this "
+                 "node, and exit")
+      ->excludes(config);
+  app.add_option("--kubelet-root-dir", flags.kubelet_root_dir,
+                 "The kubelet's --root-dir (default /var/lib/kubelet)");
+  app.add_option("--metrics-address", flags.metrics_address,
+                 "Address of /metrics, /healthz and /readyz (default :9836)");
+  app.add_option("--log-level", flags.log_level,
+                 "debug, info, warn or error (default info)");
+  app.add_option("--sysfs-root", flags.sysfs_root,
+                 "Where the node's sysfs is mounted (default /sys)");
+  app.add_option("--dev-root", flags.dev_root,
+                 "Where the node's /dev is mounted (default /dev)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    parsed.exit_code = app.exit(error) == 0 ? 0 : 2;
+  }
+  return parsed;
+}
+
+absl::StatusOr<Config> ConfigFromFlags(const Flags& flags) {
+  const std::string& path =
+      flags.check_config.empty() ? flags.config : flags.check_config;
+  Config config;
+  if (!path.empty()) {
+    PURSER_ASSIGN_OR_RETURN(config, LoadConfig(path));
+  }
+  if (flags.kubelet_root_dir) {
+    if (flags.kubelet_root_dir->empty() ||
+        flags.kubelet_root_dir->front() != '/')
+      return absl::InvalidArgumentError(
+          fmt::format("--kubelet-root-dir: \"{}\" is no absolute path",
+                      *flags.kubelet_root_dir));
+    config.kubelet_root_dir = *flags.kubelet_root_dir;
+  }
+  if (flags.log_level) {
+    PURSER_ASSIGN_OR_RETURN(config.log_level,
+                            base::ParseLogLevel(*flags.log_level));
+  }
+  if (flags.metrics_address) config.metrics_address = *flags.metrics_address;
+  if (flags.sysfs_root) config.sysfs_root = *flags.sysfs_root;
+  if (flags.dev_root) config.dev_root = *flags.dev_root;
+  return config;
+}
+
+}  // namespace purser::plugin

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The open ListAndWatch streams of one resource. Each stream owns its state:
+// it gets the list on connect and again whenever the list changes; what changes
+// while a message is under way is sent once, in its last form. No stream ever
+// waits for another, and none has a thread.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "plugin/advertisement.h"
+
+namespace purser::plugin {
+
+// Thread-safe. Made by Create(), since the streams share its life with the
+// ResourceServer: gRPC frees a stream when it is done with it, which may be
+// later than the server's end.
+class ListStreams : public std::enable_shared_from_this<ListStreams> {
+ public:
+  // `changed` is called, from gRPC's threads too, when a stream came or went.
+  static std::shared_ptr<ListStreams> Create(std::function<void()> changed);
+  ~ListStreams();
+
+  // Sends the list to every stream if it differs from the one before.
+  void Update(Advertisement advertisement);
+  // nullopt before the first Update().
+  std::optional<Advertisement> advertisement() const;
+
+  // For one call of ListAndWatch; owned by gRPC.
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Open();
+  // Ends every stream with `status`, each as soon as its message under way is
+  // out, and at once those that are opened before Reopen().
+  void Close(const grpc::Status& status);
+  void Reopen();
+
+  int count() const;
+  // Since when there is no stream: since the last one ended, or since
+  // construction.
+  std::optional<std::chrono::steady_clock::time_point> none_since() const;
+
+ private:
+  class Stream;
+  explicit ListStreams(std::function<void()> changed);
+  void Remove(Stream* stream);
+
+  const std::function<void()> changed_;
+  mutable std::mutex mutex_;
+  std::optional<Advertisement> advertisement_ ABSL_GUARDED_BY(mutex_);
+  std::optional<grpc::Status> closed_ ABSL_GUARDED_BY(mutex_);
+  std::list<Stream*> streams_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point none_since_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace purser::plugin

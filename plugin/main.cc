@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <malloc.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "base/logging.h"
+#include "base/signals.h"
+#include "plugin/app.h"
+#include "plugin/check_config.h"
+#include "plugin/flags.h"
+
+namespace {
+
+constexpr int kCannotRun = 1;
+constexpr int kBadConfig = 2;
+
+int ExitCode(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ? kBadConfig : kCannotRun;
+}
+
+int CheckConfig(const purser::plugin::Config& config) {
+  const absl::StatusOr<std::string> text =
+      purser::plugin::DescribeAdvertised(config);
+  if (!text.ok()) {
+    fmt::print(stderr, "{}\n", std::string(text.status().message()));
+    return ExitCode(text.status());
+  }
+  fmt::print("{}", *text);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto [exit_code, flags] =
+      purser::plugin::ParseFlags(argc, argv, PURSER_VERSION);
+  if (exit_code) return *exit_code;
+  const absl::StatusOr<purser::plugin::Config> config =
+      purser::plugin::ConfigFromFlags(flags);
+  if (!config.ok()) {
+    fmt::print(stderr,
+               "purser-device-plugin: the configuration is not valid\n{}\n",
+               std::string(config.status().message()));
+    return kBadConfig;
+  }
+  if (!flags.check_config.empty()) return CheckConfig(*config);
+
+  // Few threads that allocate little: an arena for each would cost more memory
+  // than all else.
+  mallopt(M_ARENA_MAX, 1);
+  purser::base::InitLogging(config->log_level);
+  purser::base::BlockSignals();
+  absl::StatusOr<std::unique_ptr<purser::plugin::App>> app =
+      purser::plugin::App::Create(*config, PURSER_VERSION);
+  if (!app.ok()) {
+    purser::base::LogError("cannot run", {{"error", app.status()}});
+    return ExitCode(app.status());
+  }
+  (*app)->Run();
+  return 0;
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/metrics.h"
+
+#include <prometheus/metric_family.h>
+
+#include <initializer_list>
+#include <utility>
+
+namespace purser::plugin {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+class Family {
+ public:
+  Family(MetricType type, const char* name, const char* help) {
+    family_.name = name;
+    family_.help = help;
+    family_.type = type;
+  }
+  void Add(std::initializer_list<ClientMetric::Label> labels, double value) {
+    ClientMetric metric;
+    metric.label = labels;
+    if (family_.type == MetricType::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+    family_.metric.push_back(std::move(metric));
+  }
+  MetricFamily Take() { return std::move(family_); }
+
+ private:
+  MetricFamily family_;
+};
+
+}  // namespace
+
+PluginMetrics::PluginMetrics(std::string version, const Inventory& inventory,
+                             std::vector<const ResourceServer*> servers,
+                             const Registrar& registrar)
+    : version_(std::move(version)),
+      inventory_(inventory),
+      servers_(std::move(servers)),
+      registrar_(registrar) {}
+
+std::vector<MetricFamily> PluginMetrics::Collect() const {
+  std::vector<MetricFamily> out;
+  Family build(MetricType::Gauge, "purser_device_plugin_build_info",
+               "Always 1; the version as a label.");
+  build.Add({{"version", version_}}, 1);
+  out.push_back(build.Take());
+  CollectResources(out);
+  CollectRegistrations(out);
+  CollectDevices(out);
+  return out;
+}
+
+void PluginMetrics::CollectResources(std::vector<MetricFamily>& out) const {
+  Family capacity(MetricType::Gauge, "purser_device_plugin_capacity",
+                  "Units advertised to the kubelet.");
+  Family allocatable(MetricType::Gauge, "purser_device_plugin_allocatable",
+                     "Units advertised to the kubelet as healthy.");
+  Family streams(MetricType::Gauge, "purser_device_plugin_streams",
+                 "ListAndWatch streams that the kubelet has open.");
+  Family allocations(MetricType::Counter,
+                     "purser_device_plugin_allocations_total",
+                     "Allocate calls answered (what containers still hold is "
+                     "the kubelet's to tell).");
+  for (const ResourceServer* server : servers_) {
+    const std::string& name = server->resource_name();
+    // No figure at all while the devices are not known: 0 would be a claim.
+    if (const auto advertisement = server->streams().advertisement()) {
+      capacity.Add({{"resource", name}}, advertisement->capacity());
+      allocatable.Add({{"resource", name}}, advertisement->allocatable());
+    }
+    streams.Add({{"resource", name}}, server->streams().count());
+    const DevicePluginService& service = server->service();
+    allocations.Add({{"resource", name}, {"result", "granted"}},
+                    static_cast<double>(service.allocations()));
+    allocations.Add({{"resource", name}, {"result", "refused"}},
+                    static_cast<double>(service.refused_allocations()));
+  }
+  for (Family* family : {&capacity, &allocatable, &streams, &allocations})
+    out.push_back(family->Take());
+}
+
+void PluginMetrics::CollectRegistrations(std::vector<MetricFamily>& out) const {
+  Family registrations(MetricType::Counter,
+                       "purser_device_plugin_registrations_total",
+                       "Registrations with the kubelet.");
+  Family ready(MetricType::Gauge, "purser_device_plugin_ready",
+               "1 if the resource is registered and the kubelet listens.");
+  for (const Registrar::ResourceState& state : registrar_.States()) {
+    registrations.Add({{"resource", state.resource}, {"result", "success"}},
+                      static_cast<double>(state.registered));
+    registrations.Add({{"resource", state.resource}, {"result", "error"}},
+                      static_cast<double>(state.failed));
+    ready.Add({{"resource", state.resource}}, state.readiness.ok() ? 1 : 0);
+  }
+  out.push_back(registrations.Take());
+  out.push_back(ready.Take());
+}
+
+void PluginMetrics::CollectDevices(std::vector<MetricFamily>& out) const {
+  Family port_up(MetricType::Gauge, "purser_port_up",
+                 "1 if the port is ACTIVE.");
+  Family healthy(MetricType::Gauge, "purser_device_healthy",
+                 "1 if containers can use the device; else 0 and the reason.");
+  Family errors(MetricType::Counter,
+                "purser_device_plugin_discovery_errors_total",
+                "Scans of sysfs that failed; the last good list stays in use.");
+  errors.Add({}, static_cast<double>(inventory_.scan_errors()));
+  if (const std::shared_ptr<const Snapshot> snapshot = inventory_.snapshot()) {
+    for (const Device& device : snapshot->devices) {
+      const bool good = device.health == DeviceHealth::kHealthy;
+      healthy.Add({{"device", device.sysfs.name},
+                   {"reason", good ? "" : DeviceHealthName(device.health)}},
+                  good ? 1 : 0);
+      for (const rdma::PortStatus& port : device.sysfs.ports) {
+        port_up.Add({{"device", device.sysfs.name},
+                     {"port", std::to_string(port.port_num)}},
+                    port.active() ? 1 : 0);
+      }
+    }
+  }
+  for (Family* family : {&port_up, &healthy, &errors})
+    out.push_back(family->Take());
+}
+
+}  // namespace purser::plugin

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/collectable.h>
+
+#include <string>
+#include <vector>
+
+#include "plugin/inventory.h"
+#include "plugin/registrar.h"
+#include "plugin/resource_server.h"
+
+namespace purser::plugin {
+
+// The node's metrics, read from the parts at scrape time, on the HTTP server's
+// threads. Owned by App, whose parts outlive the HTTP server.
+class PluginMetrics : public prometheus::Collectable {
+ public:
+  PluginMetrics(std::string version, const Inventory& inventory,
+                std::vector<const ResourceServer*> servers,
+                const Registrar& registrar);
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  void CollectResources(std::vector<prometheus::MetricFamily>& out) const;
+  void CollectRegistrations(std::vector<prometheus::MetricFamily>& out) const;
+  void CollectDevices(std::vector<prometheus::MetricFamily>& out) const;
+
+  const std::string version_;
+  const Inventory& inventory_;
+  const std::vector<const ResourceServer*> servers_;
+  const Registrar& registrar_;
+};
+
+}  // namespace purser::plugin

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/names.h"
+
+#include <algorithm>
+
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::plugin {
+namespace {
+
+bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
+bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsAlnum(char c) { return IsLower(c) || IsUpper(c) || IsDigit(c); }
+
+bool IsDnsLabel(std::string_view label) {
+  auto edge = [](char c) { return IsLower(c) || IsDigit(c); };
+  return !label.empty() && edge(label.front()) && edge(label.back()) &&
+         std::all_of(label.begin(), label.end(),
+                     [&](char c) { return edge(c) || c == '-'; });
+}
+
+bool IsDnsSubdomain(std::string_view text) {
+  if (text.empty() || text.size() > 253) return false;
+  while (true) {
+    const size_t dot = text.find('.');
+    if (!IsDnsLabel(text.substr(0, dot))) return false;
+    if (dot == std::string_view::npos) return true;
+    text.remove_prefix(dot + 1);
+  }
+}
+
+std::string VariablePart(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (IsLower(c)) {
+      c = static_cast<char>(c - 'a' + 'A');
+    } else if (!IsAlnum(c)) {
+      c = '_';
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::Status CheckResourcePrefix(std::string_view prefix) {
+  if (!IsDnsSubdomain(prefix)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "\"{}\" is no DNS subdomain: lower-case letters, digits and '-' in "
+        "parts joined by '.', such as rdma or example.com",
+        prefix));
+  }
+  constexpr std::string_view kOwn = "kubernetes.io";
+  if (prefix == kOwn || (prefix.size() > kOwn.size() &&
+                         prefix.substr(prefix.size() - kOwn.size() - 1) ==
+                             fmt::format(".{}", kOwn))) {
+    return absl::InvalidArgumentError(fmt::format(
+        "\"{}\" belongs to Kubernetes, which takes no extended resource under "
+        "it; use rdma or a domain of your own",
+        prefix));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckResourceName(std::string_view name) {
+  const bool good = !name.empty() && name.size() <= 63 &&
+                    IsAlnum(name.front()) && IsAlnum(name.back()) &&
+                    std::all_of(name.begin(), name.end(), [](char c) {
+                      return IsAlnum(c) || c == '-' || c == '_' || c == '.';
+                    });
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "\"{}\" is no resource name: 1 to 63 letters, digits, '-', '_' and '.', "
+      "with a letter or digit at both ends, such as hca (the prefix is a key "
+      "of its own: resourcePrefix)",
+      name));
+}
+
+std::string SocketName(std::string_view full_name) {
+  std::string name(full_name);
+  std::replace(name.begin(), name.end(), '/', '_');
+  return fmt::format("purser-{}.sock", name);
+}
+
+std::string PoolDevicesVariable(std::string_view prefix,
+                                std::string_view name) {
+  return prefix == kDefaultResourcePrefix
+             ? fmt::format("PURSER_POOL_{}_DEVICES", VariablePart(name))
+             : fmt::format("PURSER_POOL_{}_{}_DEVICES", VariablePart(prefix),
+                           VariablePart(name));
+}
+
+}  // namespace purser::plugin

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "deviceplugin/v1beta1/api.pb.h"
+#include "plugin/advertisement.h"
+#include "plugin/inventory.h"
+
+namespace purser::plugin {
+
+// One extended resource: how a snapshot of the node becomes units, and units
+// become what a container is given. Stateless after construction and
+// thread-safe; owned by App.
+class Resource {
+ public:
+  virtual ~Resource() = default;
+  virtual const std::string& name() const = 0;  // "rdma/hca"
+  virtual Advertisement Advertise(const Snapshot& snapshot) const = 0;
+  // `ids` were checked against Advertise(snapshot).
+  virtual absl::StatusOr<v1beta1::ContainerAllocateResponse> Allocate(
+      std::span<const std::string> ids, const Snapshot& snapshot) const = 0;
+};
+
+}  // namespace purser::plugin

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fakes/kubelet.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::fakes {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kCheckpoint = "kubelet_internal_checkpoint";
+constexpr std::chrono::seconds kDialDeadline{10};
+
+// Numbers in their order, whatever their length.
+bool Shorter(const std::string& a, const std::string& b) {
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
+}  // namespace
+
+class Kubelet::Registration : public v1beta1::Registration::Service {
+ public:
+  explicit Registration(Kubelet& kubelet) : kubelet_(kubelet) {}
+  grpc::Status Register(grpc::ServerContext* /*context*/,
+                        const v1beta1::RegisterRequest* request,
+                        v1beta1::Empty* /*response*/) override {
+    return kubelet_.Register(*request);
+  }
+
+ private:
+  Kubelet& kubelet_;
+};
+
+Kubelet::Kubelet(fs::path root_dir, Observer observer)
+    : root_dir_(std::move(root_dir)), observer_(std::move(observer)) {}
+
+Kubelet::~Kubelet() { Stop(); }
+
+absl::Status Kubelet::Start() {
+  const fs::path directory = device_plugins_dir();
+  std::error_code error;
+  fs::create_directories(directory, error);
+  fs::permissions(directory, fs::perms(0750), error);
+  if (error) {
+    return absl::InternalError(
+        fmt::format("{}: {}", directory.string(), error.message()));
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+    if (entry.path().filename() != kCheckpoint && !entry.is_directory())
+      fs::remove(entry.path(), error);
+  }
+  std::ofstream(directory / kCheckpoint) << "{}\n";
+  {
+    std::lock_guard lock(mutex_);
+    running_ = true;
+    // The checkpoint names the resources; their units come with ListAndWatch.
+    for (auto& [name, entry] : entries_) {
+      entry.resource.healthy.clear();
+      entry.resource.unhealthy.clear();
+      Record(name, "restarted");
+    }
+  }
+  registration_ = std::make_unique<Registration>(*this);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + socket_path().string(),
+                           grpc::InsecureServerCredentials());
+  builder.RegisterService(registration_.get());
+  server_ = builder.BuildAndStart();
+  std::ofstream(directory / "DEPRECATION")
+      << "This socket directory is deprecated.\n";
+  if (server_ == nullptr)
+    return absl::InternalError("cannot serve " + socket_path().string());
+  return absl::OkStatus();
+}
+
+void Kubelet::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    running_ = false;
+    changed_.notify_all();
+  }
+  if (server_ != nullptr) {
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+    server_.reset();
+  }
+  Disconnect();
+}
+
+void Kubelet::Crash() {
+  Stop();
+  const std::string path = socket_path().string();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  close(fd);
+}
+
+absl::Status Kubelet::Restart() {
+  Stop();
+  return Start();
+}
+
+void Kubelet::Disconnect() {
+  std::vector<std::shared_ptr<KubeletEndpoint>> endpoints;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [name, entry] : entries_)
+      if (entry.endpoint != nullptr)
+        endpoints.push_back(std::exchange(entry.endpoint, nullptr));
+  }
+  for (const auto& endpoint : endpoints) endpoint->Stop();
+  std::lock_guard lock(mutex_);
+  for (auto& [name, entry] : entries_) entry.resource.connected = false;
+}
+
+grpc::Status Kubelet::Register(const v1beta1::RegisterRequest& request) {
+  const std::string& name = request.resource_name();
+  {
+    std::unique_lock lock(mutex_);
+    ++register_calls_;
+    changed_.notify_all();
+    changed_.wait_for(lock, delay_, [&] { return !running_; });
+    if (!running_)
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "kubelet stops");
+    if (refusal_) {
+      return grpc::Status(static_cast<grpc::StatusCode>(refusal_->code()),
+                          std::string(refusal_->message()));
+    }
+  }
+  if (request.version() != "v1beta1")
+    return grpc::Status(grpc::StatusCode::UNKNOWN, "unsupported version");
+  if (name.find('/') == std::string::npos)
+    return grpc::Status(grpc::StatusCode::UNKNOWN, "invalid resource name");
+  absl::StatusOr<std::unique_ptr<KubeletEndpoint>> dialled =
+      KubeletEndpoint::Dial(
+          (device_plugins_dir() / request.endpoint()).string(), kDialDeadline);
+  if (!dialled.ok()) {
+    return grpc::Status(
+        grpc::StatusCode::UNKNOWN,
+        "failed to dial device plugin: " + dialled.status().ToString());
+  }
+  std::shared_ptr<KubeletEndpoint> fresh = *std::move(dialled);
+  std::shared_ptr<KubeletEndpoint> old;
+  bool watch = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (!running_)
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "kubelet stops");
+    Entry& entry = entries_[name];
+    old = std::exchange(entry.endpoint, fresh);
+    entry.resource.endpoint = request.endpoint();
+    entry.resource.connected = !ignore_lists_;
+    ++entry.resource.registrations;
+    watch = !ignore_lists_;
+    Record(name, "registered");
+  }
+  if (old != nullptr) old->Stop();
+  if (watch) {
+    const KubeletEndpoint* from = fresh.get();
+    fresh->Watch(
+        [this, name, from](const v1beta1::ListAndWatchResponse& list) {
+          OnList(name, from, list);
+        },
+        [this, name, from](const grpc::Status& status) {
+          OnEnd(name, from, status);
+        });
+  }
+  return grpc::Status::OK;
+}
+
+void Kubelet::OnList(const std::string& name, const KubeletEndpoint* from,
+                     const v1beta1::ListAndWatchResponse& list) {
+  std::lock_guard lock(mutex_);
+  Entry& entry = entries_[name];
+  if (entry.endpoint.get() != from) return;
+  entry.resource.healthy.clear();
+  entry.resource.unhealthy.clear();
+  for (const v1beta1::Device& device : list.devices()) {
+    (device.health() == "Healthy" ? entry.resource.healthy
+                                  : entry.resource.unhealthy)
+        .insert(device.id());
+  }
+  ++entry.resource.lists;
+  Record(name, "listed");
+}
+
+void Kubelet::OnEnd(const std::string& name, const KubeletEndpoint* from,
+                    const grpc::Status& status) {
+  std::lock_guard lock(mutex_);
+  Entry& entry = entries_[name];
+  if (entry.endpoint.get() != from) return;
+  entry.resource.unhealthy.merge(entry.resource.healthy);
+  entry.resource.healthy.clear();
+  entry.resource.connected = false;
+  entry.resource.last_error = FromGrpc(status).ToString();
+  Record(name, "disconnected");
+}
+
+void Kubelet::Record(const std::string& name, const char* what) {
+  const Resource& resource = entries_[name].resource;
+  history_.push_back({std::chrono::steady_clock::now(), name, what,
+                      resource.capacity(), resource.healthy.size()});
+  if (observer_) observer_(history_.back());
+  changed_.notify_all();
+}
+
+std::optional<Kubelet::Resource> Kubelet::resource(
+    const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return std::nullopt;
+  return found->second.resource;
+}
+
+std::vector<KubeletEvent> Kubelet::history() const {
+  std::lock_guard lock(mutex_);
+  return history_;
+}
+
+bool Kubelet::WaitFor(const std::string& name,
+                      const std::function<bool(const Resource&)>& condition,
+                      std::chrono::milliseconds timeout) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, timeout, [&] {
+    const auto found = entries_.find(name);
+    return found != entries_.end() && condition(found->second.resource);
+  });
+}
+
+bool Kubelet::WaitForAllocatable(const std::string& name,
+                                 std::chrono::milliseconds timeout) const {
+  return WaitFor(
+      name, [](const Resource& r) { return r.connected && !r.healthy.empty(); },
+      timeout);
+}
+
+bool Kubelet::WaitForRegisterCalls(int calls,
+                                   std::chrono::milliseconds timeout) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, timeout,
+                           [&] { return register_calls_ >= calls; });
+}
+
+absl::StatusOr<std::vector<std::string>> Kubelet::TakeUnits(
+    const std::string& container, const std::string& resource, int count) {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(resource);
+  if (found == entries_.end() || found->second.endpoint == nullptr) {
+    return absl::FailedPreconditionError(
+        "cannot allocate unregistered device " + resource);
+  }
+  std::set<std::string> taken;
+  for (const auto& [name, resources] : containers_) {
+    if (auto held = resources.find(resource); held != resources.end())
+      taken.insert(held->second.begin(), held->second.end());
+  }
+  std::vector<std::string> free;
+  std::set_difference(found->second.resource.healthy.begin(),
+                      found->second.resource.healthy.end(), taken.begin(),
+                      taken.end(), std::back_inserter(free));
+  std::sort(free.begin(), free.end(), Shorter);
+  if (free.size() < static_cast<size_t>(count)) {
+    return absl::ResourceExhaustedError(
+        fmt::format("Insufficient {}: requested {}, available {}", resource,
+                    count, free.size()));
+  }
+  free.resize(static_cast<size_t>(count));
+  containers_[container][resource] = free;
+  return free;
+}
+
+absl::StatusOr<ContainerAllocation> Kubelet::Allocate(
+    const std::string& container,
+    const std::vector<std::pair<std::string, int>>& requests) {
+  ContainerAllocation merged;
+  std::map<std::string, std::string> seen;
+  auto is_first = [&](const std::string& key, const std::string& value) {
+    const auto [at, inserted] = seen.emplace(key, value);
+    if (!inserted && at->second != value) merged.conflicts.push_back(key);
+    return inserted;
+  };
+  for (const auto& [resource, count] : requests) {
+    absl::StatusOr<std::vector<std::string>> ids =
+        TakeUnits(container, resource, count);
+    if (!ids.ok()) return Free(container), ids.status();
+    v1beta1::AllocateRequest request;
+    auto* wanted = request.add_container_requests();
+    for (const std::string& id : *ids) wanted->add_devices_ids(id);
+    const std::shared_ptr<KubeletEndpoint> plugin = endpoint(resource);
+    absl::StatusOr<v1beta1::AllocateResponse> response =
+        plugin != nullptr
+            ? plugin->Allocate(request)
+            : absl::UnavailableError("the plugin of " + resource + " is gone");
+    if (!response.ok()) return Free(container), response.status();
+    if (response->container_responses().empty())
+      return Free(container), absl::InternalError("no response in allocation");
+    const auto& answer = response->container_responses(0);
+    merged.ids[resource] = *ids;
+    for (const auto& [key, value] : answer.envs())
+      if (is_first("env " + key, value)) merged.envs[key] = value;
+    for (const auto& device : answer.devices())
+      if (is_first("device " + device.container_path(),
+                   device.host_path() + device.permissions()))
+        merged.devices.push_back(device);
+    for (const auto& mount : answer.mounts())
+      if (is_first("mount " + mount.container_path(), mount.host_path()))
+        merged.mounts.push_back(mount);
+  }
+  return merged;
+}
+
+absl::Status Kubelet::Readmit(const std::string& container) const {
+  std::lock_guard lock(mutex_);
+  const auto held = containers_.find(container);
+  if (held == containers_.end()) return absl::NotFoundError(container);
+  for (const auto& [resource, ids] : held->second) {
+    const auto found = entries_.find(resource);
+    for (const std::string& id : ids) {
+      if (found == entries_.end() ||
+          found->second.resource.healthy.count(id) == 0) {
+        return absl::FailedPreconditionError(
+            fmt::format("UnexpectedAdmissionError: previously allocated {} {} "
+                        "is no longer healthy",
+                        resource, id));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Kubelet::Free(const std::string& container) {
+  std::lock_guard lock(mutex_);
+  containers_.erase(container);
+}
+
+void Kubelet::RefuseRegistrations(std::optional<absl::Status> error) {
+  std::lock_guard lock(mutex_);
+  refusal_ = std::move(error);
+}
+
+void Kubelet::DelayRegistrations(std::chrono::milliseconds delay) {
+  std::lock_guard lock(mutex_);
+  delay_ = delay;
+}
+
+void Kubelet::IgnoreLists(bool ignore) {
+  std::lock_guard lock(mutex_);
+  ignore_lists_ = ignore;
+}
+
+void Kubelet::DropStream(const std::string& name) {
+  if (const auto plugin = endpoint(name)) plugin->CancelStream();
+}
+
+std::shared_ptr<KubeletEndpoint> Kubelet::endpoint(
+    const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : found->second.endpoint;
+}
+
+}  // namespace purser::fakes

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kubelet, as far as a device plugin can tell: a real gRPC server on a real
+// unix socket, in a directory of the test's. At its start it deletes every file
+// in device-plugins/ but its checkpoint; inside Register it dials the plugin
+// and asks for the options; then it watches ListAndWatch and never dials again.
+// When a stream ends all devices of the resource are unhealthy (allocatable 0,
+// capacity as it was). Allocations outlive its restarts.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tests/fakes/kubelet_endpoint.h"
+
+namespace purser::fakes {
+
+// What a resource looked like when something happened to it.
+struct KubeletEvent {
+  std::chrono::steady_clock::time_point at;
+  std::string resource;
+  std::string what;  // "registered", "listed", "disconnected", "restarted"
+  size_t capacity = 0, allocatable = 0;
+};
+
+// What one container was given, merged from its resources' answers as the
+// kubelet merges them: the first to set a key wins.
+struct ContainerAllocation {
+  std::map<std::string, std::vector<std::string>> ids;  // by resource
+  std::map<std::string, std::string> envs;
+  std::vector<v1beta1::DeviceSpec> devices;
+  std::vector<v1beta1::Mount> mounts;
+  std::vector<std::string> conflicts;  // keys set twice with other values
+};
+
+// Thread-safe.
+class Kubelet {
+ public:
+  struct Resource {
+    std::string endpoint;
+    std::set<std::string> healthy, unhealthy;  // ids
+    bool connected = false;
+    int registrations = 0;  // since the kubelet's construction
+    int lists = 0;
+    std::string last_error;  // of the stream
+    size_t capacity() const { return healthy.size() + unhealthy.size(); }
+  };
+  using Observer = std::function<void(const KubeletEvent&)>;
+
+  explicit Kubelet(std::filesystem::path root_dir, Observer observer = {});
+  ~Kubelet();
+
+  absl::Status Start();
+  // Goes away: connections closed, kubelet.sock removed.
+  void Stop();
+  // As kill -9 leaves things: kubelet.sock stays behind and refuses.
+  void Crash();
+  absl::Status Restart();
+
+  std::optional<Resource> resource(const std::string& name) const;
+  std::vector<KubeletEvent> history() const;
+  // Waits until `condition` holds of the resource, and says whether it did.
+  bool WaitFor(const std::string& name,
+               const std::function<bool(const Resource&)>& condition,
+               std::chrono::milliseconds timeout) const;
+  // Until the resource is connected with at least one allocatable unit.
+  bool WaitForAllocatable(const std::string& name,
+                          std::chrono::milliseconds timeout) const;
+
+  // Until that many calls of Register have begun since construction.
+  bool WaitForRegisterCalls(int calls, std::chrono::milliseconds timeout) const;
+
+  // Admits a container: picks units, asks the plugins, and remembers the units
+  // as taken by `container` until Free().
+  absl::StatusOr<ContainerAllocation> Allocate(
+      const std::string& container,
+      const std::vector<std::pair<std::string, int>>& requests);
+  // A restarting container is admitted only if all units that it had are still
+  // listed as healthy.
+  absl::Status Readmit(const std::string& container) const;
+  void Free(const std::string& container);
+
+  // Registrations are answered with this error until it is taken back.
+  void RefuseRegistrations(std::optional<absl::Status> error);
+  // Each answer to Register is held back that long.
+  void DelayRegistrations(std::chrono::milliseconds delay);
+  // Registers without opening ListAndWatch.
+  void IgnoreLists(bool ignore);
+  // Ends the stream, as the kubelet does after any fault on it.
+  void DropStream(const std::string& name);
+  // The plugin's end, for calls of the test's own; nullptr when there is none.
+  std::shared_ptr<KubeletEndpoint> endpoint(const std::string& name) const;
+
+  std::filesystem::path device_plugins_dir() const {
+    return root_dir_ / "device-plugins";
+  }
+  std::filesystem::path socket_path() const {
+    return device_plugins_dir() / "kubelet.sock";
+  }
+
+ private:
+  class Registration;
+  struct Entry {
+    Resource resource;
+    std::shared_ptr<KubeletEndpoint> endpoint;
+  };
+
+  grpc::Status Register(const v1beta1::RegisterRequest& request);
+  void OnList(const std::string& name, const KubeletEndpoint* from,
+              const v1beta1::ListAndWatchResponse& list);
+  void OnEnd(const std::string& name, const KubeletEndpoint* from,
+             const grpc::Status& status);
+  absl::StatusOr<std::vector<std::string>> TakeUnits(
+      const std::string& container, const std::string& resource, int count);
+  void Disconnect();
+  // With the lock held.
+  void Record(const std::string& name, const char* what);
+
+  const std::filesystem::path root_dir_;
+  const Observer observer_;
+  std::unique_ptr<Registration> registration_;
+  std::unique_ptr<grpc::Server> server_;
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::map<std::string, Entry> entries_;
+  std::vector<KubeletEvent> history_;
+  // By container, by resource.
+  std::map<std::string, std::map<std::string, std::vector<std::string>>>
+      containers_;
+  std::optional<absl::Status> refusal_;
+  std::chrono::milliseconds delay_{0};
+  bool ignore_lists_ = false;
+  int register_calls_ = 0;
+  bool running_ = false;
+};
+
+}  // namespace purser::fakes

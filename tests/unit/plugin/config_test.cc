@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugin/advertisement.h"
+#include "tests/fakes/file_tree.h"
+
+namespace purser::plugin {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string Faults(std::string_view text) {
+  const absl::StatusOr<Config> config = ParseConfig("c.yaml", text);
+  EXPECT_FALSE(config.ok()) << text;
+  EXPECT_TRUE(config.ok() || absl::IsInvalidArgument(config.status()));
+  return std::string(config.status().message());
+}
+
+TEST(Config, DefaultsNeedNoFile) {
+  const Config config;
+  ASSERT_EQ(config.pools.size(), 1u);
+  EXPECT_EQ(config.pools[0].full_name(), "rdma/hca");
+  EXPECT_EQ(config.pools[0].rdma_hca_max, 1000u);
+  EXPECT_TRUE(config.queue_memory.enabled);
+  EXPECT_EQ(config.device_plugins_dir(), "/var/lib/kubelet/device-plugins");
+}
+
+TEST(Config, AFileThatSaysNothingKeepsTheDefaults) {
+  const absl::StatusOr<Config> config = ParseConfig("c.yaml", "version: v1\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_EQ(config->pools.size(), 1u);
+  EXPECT_EQ(config->metrics_address, ":9836");
+  EXPECT_FALSE(config->queue_memory.capacity_bytes);
+}
+
+TEST(Config, ReadsEveryKey) {
+  const absl::StatusOr<Config> config = ParseConfig("c.yaml", R"(
+version: v1
+kubeletRootDir: /var/lib/k0s/kubelet
+metricsAddress: 127.0.0.1:9000
+rescanInterval: 2s
+logLevel: debug
+resources:
+  allowOverlap: true
+  pools:
+    - resourceName: hca-fast
+      resourcePrefix: example.com
+      rdmaHcaMax: 63
+      selectors:
+        devices: ["mlx5_*"]
+        drivers: [mlx5_core]
+        ifNames: [ib0]
+        linkTypes: [ether, infiniband]
+        vendors: ["15b3"]
+        deviceIDs: ["1017"]
+      mounts:
+        - hostPath: /opt/a
+          containerPath: /opt/b
+          readOnly: true
+    - resourceName: rest
+  queueMemory:
+    capacity: 4Gi
+)");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->device_plugins_dir(),
+            "/var/lib/k0s/kubelet/device-plugins");
+  EXPECT_EQ(config->metrics_address, "127.0.0.1:9000");
+  EXPECT_EQ(config->rescan_interval, std::chrono::seconds(2));
+  EXPECT_EQ(config->log_level, base::LogLevel::kDebug);
+  EXPECT_TRUE(config->allow_overlap);
+  ASSERT_EQ(config->pools.size(), 2u);
+  const PoolConfig& pool = config->pools[0];
+  EXPECT_EQ(pool.full_name(), "example.com/hca-fast");
+  EXPECT_EQ(pool.rdma_hca_max, 63u);
+  EXPECT_THAT(pool.selectors.devices, ElementsAre("mlx5_*"));
+  EXPECT_THAT(pool.selectors.drivers, ElementsAre("mlx5_core"));
+  EXPECT_THAT(pool.selectors.if_names, ElementsAre("ib0"));
+  EXPECT_THAT(pool.selectors.link_types, ElementsAre("ether", "infiniband"));
+  EXPECT_THAT(pool.selectors.vendors, ElementsAre("15b3"));
+  EXPECT_THAT(pool.selectors.device_ids, ElementsAre("1017"));
+  ASSERT_EQ(pool.mounts.size(), 1u);
+  EXPECT_EQ(pool.mounts[0].host_path, "/opt/a");
+  EXPECT_EQ(pool.mounts[0].container_path, "/opt/b");
+  EXPECT_TRUE(pool.mounts[0].read_only);
+  EXPECT_EQ(config->pools[1].full_name(), "rdma/rest");
+  EXPECT_EQ(config->queue_memory.capacity_bytes, uint64_t{4} << 30);
+}
+
+TEST(Config, FractionOfNodeMemory) {
+  const absl::StatusOr<Config> config = ParseConfig(
+      "c.yaml",
+      "version: v1\nresources: {queueMemory: {nodeMemoryFraction: 25%}}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_DOUBLE_EQ(config->queue_memory.node_memory_fraction.value(), 0.25);
+}
+
+TEST(Config, PartsCanBeSwitchedOffButNotAll) {
+  EXPECT_TRUE(
+      ParseConfig("c.yaml", "version: v1\nresources: {pools: []}").ok());
+  EXPECT_THAT(
+      Faults("version: v1\nresources: {pools: [], queueMemory: {enabled: "
+             "false}}"),
+      HasSubstr("nothing to advertise"));
+}
+
+TEST(Config, AllFaultsAtOnceWithLineColumnAndSuggestion) {
+  const std::string faults = Faults(
+      "version: v1\n"
+      "resorces: {}\n"
+      "resources:\n"
+      "  pools:\n"
+      "    - resourceName: a/b\n"
+      "      rdmaHcaMax: -5\n"
+      "      selectors:\n"
+      "        vendor: [\"15b3\"]\n"
+      "        vendors: [\"0x15B3\"]\n"
+      "        linkTypes: [roce]\n"
+      "  queueMemory:\n"
+      "    capacity: 64Mib\n");
+  EXPECT_THAT(faults, HasSubstr("c.yaml:2:1"));
+  EXPECT_THAT(faults, HasSubstr("did you mean \"resources\"?"));
+  EXPECT_THAT(faults, HasSubstr("c.yaml:5:"));
+  EXPECT_THAT(faults, HasSubstr("c.yaml:6:"));
+  EXPECT_THAT(faults, HasSubstr("did you mean \"vendors\"?"));
+  EXPECT_THAT(faults, HasSubstr("0x15B3"));
+  EXPECT_THAT(faults, HasSubstr("\"roce\" is neither ether nor infiniband"));
+  EXPECT_THAT(faults, HasSubstr("c.yaml:12:"));
+}
+
+struct BadCase {
+  const char* text;
+  const char* said;
+};
+
+TEST(Config, RefusesWhatCannotBeMeant) {
+  const BadCase cases[] = {
+      {"resources: {}", "version"},
+      {"version: v2", "this is v1"},
+      {"version: v1\nkubeletRootDir: kubelet", "no absolute path"},
+      {"version: v1\nrescanInterval: 1ms", "below 100ms"},
+      {"version: v1\nlogLevel: loud", "loud"},
+      {"version: v1\nresources: {pools: [{}]}", "every pool needs a name"},
+      {"version: v1\nresources: {pools: [{resourceName: a}, {resourceName: "
+       "a}]}",
+       "rdma/a is the name of two pools"},
+      {"version: v1\nresources: {pools: [{resourceName: a-b}, {resourceName: "
+       "a_b}]}",
+       "PURSER_POOL_A_B_DEVICES; rename one"},
+      {"version: v1\nresources: {pools: [{resourceName: wqe-mib}]}",
+       "the queue memory's name"},
+      {"version: v1\nresources: {pools: [{resourceName: a, resourcePrefix: "
+       "x.kubernetes.io}]}",
+       "belongs to Kubernetes"},
+      {"version: v1\nresources: {pools: [{resourceName: a, selectors: "
+       "{devices: [\"\"]}}]}",
+       "matches nothing"},
+      {"version: v1\nresources: {pools: [{resourceName: a, mounts: "
+       "[{hostPath: a, containerPath: /b}]}]}",
+       "no absolute path"},
+      {"version: v1\nresources: {pools: [{resourceName: a, mounts: "
+       "[{hostPath: /a}]}]}",
+       "containerPath: is missing"},
+      {"version: v1\nresources: {queueMemory: {capacity: 1Ki}}",
+       "less than 1Mi"},
+      {"version: v1\nresources: {queueMemory: {capacity: 1Gi, "
+       "nodeMemoryFraction: 0.5}}",
+       "keep one"},
+      {"version: v1\nresources: {queueMemory: {nodeMemoryFraction: 150%}}",
+       "nodeMemoryFraction"},
+      {"version: v1\nresources: [", "c.yaml:"},
+      {"- version", "c.yaml:"},
+  };
+  for (const BadCase& c : cases) EXPECT_THAT(Faults(c.text), HasSubstr(c.said));
+}
+
+TEST(Config, RefusesMoreUnitsThanTheKubeletTakesAndNamesTheLargest) {
+  const std::string fits = std::to_string(LargestUnitCount());
+  const std::string faults =
+      Faults("version: v1\nresources: {queueMemory: {capacity: 1Ti}}");
+  EXPECT_THAT(faults, HasSubstr("1,048,576 units"));
+  EXPECT_THAT(faults, HasSubstr("4,194,304 bytes"));
+  EXPECT_THAT(faults, HasSubstr(fits + "Mi"));
+  EXPECT_TRUE(ParseConfig("c.yaml",
+                          "version: v1\nresources: {queueMemory: {capacity: " +
+                              fits + "Mi}}")
+                  .ok());
+  EXPECT_THAT(Faults("version: v1\nresources: {pools: [{resourceName: a, "
+                     "rdmaHcaMax: 1000000}]}"),
+              HasSubstr(fits));
+}
+
+TEST(Config, LoadSaysWhichFile) {
+  fakes::FileTree tree;
+  tree.Write("good.yaml", "version: v1\n");
+  tree.Write("bad.yaml", "version: v1\nx: 1\n");
+  EXPECT_TRUE(LoadConfig(tree.path("good.yaml")).ok());
+  EXPECT_THAT(std::string(LoadConfig(tree.path("bad.yaml")).status().message()),
+              HasSubstr(tree.path("bad.yaml") + ":2:1"));
+  EXPECT_EQ(LoadConfig(tree.path("none.yaml")).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace purser::plugin
