@@ -60,7 +60,8 @@ class Verbs {
 
   // The data path goes through ibv_context::ops, as in libibverbs; not virtual.
   // OK, or the errno with `*bad_wr` set to the first request that was not
-  // posted.
+  // posted. Post no send before RTS: soft-RoCE answers EINVAL with a null
+  // `*bad_wr`, keeps the requests all the same and sends them at RTS.
   int PostSend(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     return ibv_post_send(qp, wr, bad_wr);
   }

@@ -83,7 +83,7 @@ FakePort EthernetPort(int gid_table_length) {
   port.attr.active_mtu = IBV_MTU_1024;
   port.attr.gid_tbl_len = gid_table_length;
   port.attr.pkey_tbl_len = 1;
-  port.attr.max_msg_sz = 1u << 31;
+  port.attr.max_msg_sz = 1u << 23;
   port.attr.link_layer = IBV_LINK_LAYER_ETHERNET;
   port.gids.resize(static_cast<size_t>(gid_table_length));
   return port;
@@ -157,7 +157,7 @@ FakeDevice Mlx5Device(std::string name, std::string_view ipv4) {
   device.size_queue_pair = SizeMlx5;
   device.size_completion_queue = SizeMlx5Cq;
   device.too_many_errno = ENOMEM;
-  device.slots_freed_by_poll = true;
+  device.hardware = true;
   return device;
 }
 

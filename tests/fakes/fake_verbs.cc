@@ -120,11 +120,11 @@ void Call::AwaitAcknowledged(const Tracked& object, const char* what) {
                     what, object.unacknowledged));
 }
 
-std::shared_ptr<FakeFabric> NewFabric() {
-  return std::make_shared<FakeFabric>();
+std::shared_ptr<VerbsFabric> NewFabric() {
+  return std::make_shared<VerbsFabric>();
 }
 
-FakeVerbs::FakeVerbs(std::shared_ptr<FakeFabric> fabric)
+FakeVerbs::FakeVerbs(std::shared_ptr<VerbsFabric> fabric)
     : state_(std::make_unique<State>()) {
   state_->fabric = std::move(fabric);
   for (const char* call : kCalls) state_->calls[call];

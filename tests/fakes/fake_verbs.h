@@ -7,8 +7,9 @@
 // between registered buffers; several FakeVerbs on one fabric reach each other,
 // like the processes of several pods.
 //
-// It answers as soft-RoCE on Linux 6.1 with rdma-core 44 does (checked against
-// it by tests/rxe/rdma_rxe_test.cc), with these differences on purpose:
+// It answers as soft-RoCE on Linux 6.1 with rdma-core 44 does
+// (tests/unit/rdma/verbs_contract_*_test.cc runs on both), with these
+// differences on purpose:
 //  - CloseDevice with children fails with EBUSY (libibverbs would leak them).
 //  - An object destroyed twice or used after its end, or one that is not this
 //    fake's, ends the process with a message.
@@ -56,13 +57,16 @@ struct FakeDevice {
   uint32_t (*size_completion_queue)(uint32_t asked) = nullptr;
   // For one object more than max_qp, max_cq, max_pd or max_mr.
   int too_many_errno = EINVAL;
-  // false: as soft-RoCE, the device frees slots by itself. true: as on
-  // hardware, a slot is free once its completion, or a later one, was polled.
-  bool slots_freed_by_poll = false;
+  // What the specification says where soft-RoCE does otherwise: a slot is free
+  // once its completion, or a later one, was polled (not by itself); a send
+  // posted before RTS is refused and not kept; receives posted in ERR are
+  // flushed; RESET and destruction take the queue pair's completions along;
+  // operation errors have the precise status.
+  bool hardware = false;
 };
 
-// One active Ethernet port, 1024 GIDs, of which 0 is the link-local RoCE v1 one
-// and 1 the IPv4-mapped of `ipv4`.
+// One active Ethernet port, 1024 GIDs, of which 0 is link-local and 1 the
+// IPv4-mapped one of `ipv4`, both RoCE v2.
 FakeDevice RxeDevice(std::string name = "rxe0",
                      std::string_view ipv4 = "192.0.2.1");
 // One active Ethernet port; 0 and 1 link-local, 2 and 3 IPv4-mapped (RoCE v1
@@ -73,8 +77,8 @@ FakeDevice Mlx5Device(std::string name = "mlx5_0",
 ibv_gid Ipv4Gid(std::string_view ipv4);  // "192.0.2.1" -> ::ffff:192.0.2.1
 
 // The wire between FakeVerbs: queue-pair numbers and keys are unique on it.
-struct FakeFabric;
-std::shared_ptr<FakeFabric> NewFabric();
+struct VerbsFabric;
+std::shared_ptr<VerbsFabric> NewFabric();
 
 enum class Removal {
   kDisassociate,  // hardware: DEVICE_FATAL, then EIO from every call
@@ -83,7 +87,7 @@ enum class Removal {
 
 class FakeVerbs final : public rdma::Verbs {
  public:
-  explicit FakeVerbs(std::shared_ptr<FakeFabric> fabric = NewFabric());
+  explicit FakeVerbs(std::shared_ptr<VerbsFabric> fabric = NewFabric());
   ~FakeVerbs() override;
   FakeVerbs(const FakeVerbs&) = delete;
   FakeVerbs& operator=(const FakeVerbs&) = delete;

@@ -117,7 +117,7 @@ struct FakeQp : ibv_qp, Tracked {
   uint32_t send_psn = 0, receive_psn = 0;
 };
 
-struct FakeFabric {
+struct VerbsFabric {
   std::mutex mutex;
   std::condition_variable acknowledged;
   uint32_t next_qp_num = 17;
@@ -140,7 +140,7 @@ struct CallState {
 };
 
 struct FakeVerbs::State {
-  std::shared_ptr<FakeFabric> fabric;
+  std::shared_ptr<VerbsFabric> fabric;
   std::map<std::string, std::shared_ptr<DeviceState>> devices;
   std::map<std::string, CallState, std::less<>> calls;
   std::shared_ptr<std::function<void(std::string_view)>> observer;
@@ -181,7 +181,7 @@ class Call {
   void AwaitAcknowledged(const Tracked& object, const char* what);
 
  private:
-  FakeFabric& fabric_;
+  VerbsFabric& fabric_;
   std::unique_lock<std::mutex> lock_;
   int injected_ = 0;
 };
@@ -199,13 +199,34 @@ T& Live(const FakeVerbs::State& state, Verb* object, const char* call) {
   return fake;
 }
 
-// ---- fake_wire.cc ----
-ibv_context_ops DataPathOps();
-// Carries out what it can of the queue pair's sends, or one of them.
-bool CarryOne(FakeFabric& fabric, FakeQp& qp);
-// All that can go on now.
-void CarryAll(FakeFabric& fabric);
-void Flush(FakeFabric& fabric, FakeQp& qp);
+// ---- fake_objects.cc ----
+// "ibv_alloc_pd rxe0".
+std::string What(const char* call, const FakeContext& context);
+// The errno of a call on a context: what a test wants, or the lost device's.
+int ContextError(const Call& call, const FakeContext& context);
+// Of a destroying call. libibverbs takes EIO from a lost device for success.
+int DestroyError(const Call& call, const Tracked& object);
+// Of one object more than `limit`.
+int TooMany(const FakeContext& context, const char* kind, int limit);
+// The object that an event is about; nullptr for ports and the device.
+Tracked* ObjectOf(const ibv_async_event& event);
+// Forgets the events of an object that is about to go and that nobody has read.
+void DropAsyncEvents(Tracked& object);
 void PushAsyncEvent(FakeContext& context, const ibv_async_event& event);
+
+// ---- fake_posting.cc ----
+ibv_context_ops DataPathOps();
+
+// ---- fake_wire.cc ----
+// Carries out the queue pair's first send; false when it cannot go on now.
+bool CarryOne(VerbsFabric& fabric, FakeQp& qp);
+// All that can go on now, on the whole fabric.
+void CarryAll(VerbsFabric& fabric);
+void FlushSends(VerbsFabric& fabric, FakeQp& qp);
+void Flush(VerbsFabric& fabric, FakeQp& qp);
+
+inline bool IsHardware(const FakeQp& qp) {
+  return qp.fake_context->device_state->device.hardware;
+}
 
 }  // namespace purser::fakes

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verbs fake's data path: two pods' queue pairs on one fabric.
+// What the verbs fake's wire has beyond soft-RoCE (verbs_contract_*_test.cc):
+// two pods on one fabric, a wire that can be held, and hardware's ways.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -20,7 +21,7 @@ constexpr int kAllAccess =
 
 // One pod: a device, a queue pair and a registered buffer.
 struct Pod {
-  Pod(const std::shared_ptr<FakeFabric>& fabric, FakeDevice device)
+  Pod(const std::shared_ptr<VerbsFabric>& fabric, FakeDevice device)
       : verbs(fabric), gid(device.ports[0].gids[1]) {
     const std::string name = device.name;
     verbs.AddDevice(std::move(device));
@@ -156,7 +157,7 @@ class FakeWireTest : public ::testing::Test {
     ASSERT_TRUE(b_.ToRts().ok());
   }
 
-  std::shared_ptr<FakeFabric> fabric_ = NewFabric();
+  std::shared_ptr<VerbsFabric> fabric_ = NewFabric();
   Pod a_{fabric_, RxeDevice("rxe0", "192.0.2.1")};
   Pod b_{fabric_, RxeDevice("rxe0", "192.0.2.2")};
 };
@@ -179,31 +180,6 @@ TEST_F(FakeWireTest, SendFillsTheReceive) {
   EXPECT_EQ(received.qp_num, b_.qp->qp_num);
 }
 
-TEST_F(FakeWireTest, WriteAndRead) {
-  Connect();
-  std::strcpy(a_.buffer, "written");
-  ASSERT_EQ(a_.Send(1, 8, IBV_SEND_SIGNALED, IBV_WR_RDMA_WRITE, &b_, 512), 0);
-  EXPECT_STREQ(b_.buffer + 512, "written");
-  std::strcpy(b_.buffer + 1024, "read");
-  ASSERT_EQ(a_.Send(2, 5, IBV_SEND_SIGNALED, IBV_WR_RDMA_READ, &b_, 1024), 0);
-  EXPECT_STREQ(a_.buffer, "read");
-  const auto completions = a_.Poll();
-  ASSERT_EQ(completions.size(), 2u);
-  EXPECT_EQ(completions[0].opcode, IBV_WC_RDMA_WRITE);
-  EXPECT_EQ(completions[1].opcode, IBV_WC_RDMA_READ);
-  EXPECT_TRUE(b_.Poll().empty());
-}
-
-TEST_F(FakeWireTest, WriteWithImmediateConsumesAReceive) {
-  Connect();
-  ASSERT_EQ(a_.Send(1, 4, 0, IBV_WR_RDMA_WRITE_WITH_IMM, &b_), 0);
-  EXPECT_TRUE(b_.Poll().empty());
-  ASSERT_EQ(b_.Receive(3, 0, 0), 0);
-  const ibv_wc received = b_.PollOne();
-  EXPECT_EQ(received.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
-  EXPECT_NE(received.wc_flags & IBV_WC_WITH_IMM, 0u);
-}
-
 TEST_F(FakeWireTest, InlineDataIsTakenAtThePost) {
   Connect();
   fabric_.reset();
@@ -218,50 +194,60 @@ TEST_F(FakeWireTest, InlineDataIsTakenAtThePost) {
   EXPECT_EQ(a_.Send(1, 600, IBV_SEND_INLINE), EINVAL);
 }
 
-TEST_F(FakeWireTest, UnsignalledSuccessLeavesNoCompletion) {
-  Connect();
-  ASSERT_EQ(a_.Send(1, 4, 0, IBV_WR_RDMA_WRITE, &b_), 0);
-  EXPECT_TRUE(a_.Poll().empty());
-}
-
-TEST_F(FakeWireTest, FullSendQueueIsEnomemAtTheExactRequest) {
-  Connect();
-  a_.verbs.HoldWire();
-  std::vector<ibv_send_wr> requests(40);
-  ibv_sge sge = a_.Sge(0, 1);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    requests[i] = {};
-    requests[i].sg_list = &sge;
-    requests[i].num_sge = 1;
-    requests[i].opcode = IBV_WR_SEND;
-    if (i + 1 < requests.size()) requests[i].next = &requests[i + 1];
+class HardwareTest : public FakeWireTest {
+ protected:
+  HardwareTest() {
+    c_.gid = Ipv4Gid("192.0.2.3");
+    d_.gid = Ipv4Gid("192.0.2.4");
   }
-  ibv_send_wr* bad = nullptr;
-  EXPECT_EQ(a_.verbs.PostSend(a_.qp.get(), &requests[0], &bad), ENOMEM);
-  EXPECT_EQ(bad, &requests[31]);  // asked 16, the ring takes 31
-  for (int i = 0; i < 31; ++i) ASSERT_EQ(b_.Receive(0, 0, 8), 0);
-  EXPECT_EQ(b_.Receive(0, 0, 8), ENOMEM);
-  a_.verbs.ReleaseWire();
-  EXPECT_EQ(a_.Send(1, 1), 0);  // freed without a poll
-}
+  void ConnectHardware() {
+    ASSERT_TRUE(c_.ToInit().ok());
+    ASSERT_TRUE(d_.ToInit().ok());
+    ASSERT_TRUE(c_.ToRtr(d_).ok());
+    ASSERT_TRUE(d_.ToRtr(c_).ok());
+    ASSERT_TRUE(c_.ToRts().ok());
+    ASSERT_TRUE(d_.ToRts().ok());
+  }
 
-TEST_F(FakeWireTest, OnHardwareAPollFreesTheSlots) {
-  Pod c(fabric_, Mlx5Device("mlx5_0", "192.0.2.3"));
-  c.gid = Ipv4Gid("192.0.2.3");
-  ASSERT_TRUE(c.ToInit().ok());
-  ASSERT_TRUE(b_.ToInit().ok());
-  ASSERT_TRUE(c.ToRtr(b_).ok());
-  ASSERT_TRUE(b_.ToRtr(c).ok());
-  ASSERT_TRUE(c.ToRts().ok());
+  Pod c_{fabric_, Mlx5Device("mlx5_0", "192.0.2.3")};
+  Pod d_{fabric_, Mlx5Device("mlx5_0", "192.0.2.4")};
+};
+
+TEST_F(HardwareTest, APollFreesTheSlots) {
+  ConnectHardware();
   int posted = 0;
-  while (c.Send(0, 1, posted == 9 ? IBV_SEND_SIGNALED : 0, IBV_WR_RDMA_WRITE,
-                &b_) == 0)
+  while (c_.Send(0, 1, posted == 9 ? IBV_SEND_SIGNALED : 0, IBV_WR_RDMA_WRITE,
+                 &d_) == 0)
     ++posted;
   EXPECT_EQ(posted, 16);
-  EXPECT_EQ(c.Poll().size(), 1u);
+  EXPECT_EQ(c_.Poll().size(), 1u);
   for (int i = 0; i < 10; ++i)
-    EXPECT_EQ(c.Send(0, 1, 0, IBV_WR_RDMA_WRITE, &b_), 0);
-  EXPECT_EQ(c.Send(0, 1, 0, IBV_WR_RDMA_WRITE, &b_), ENOMEM);
+    EXPECT_EQ(c_.Send(0, 1, 0, IBV_WR_RDMA_WRITE, &d_), 0);
+  EXPECT_EQ(c_.Send(0, 1, 0, IBV_WR_RDMA_WRITE, &d_), ENOMEM);
+}
+
+TEST_F(HardwareTest, SendBeforeRtsIsRefusedAndNotKept) {
+  ASSERT_TRUE(c_.ToInit().ok());
+  EXPECT_EQ(c_.Send(1, 4), EINVAL);
+  ConnectHardware();
+  EXPECT_TRUE(c_.Poll().empty());
+}
+
+TEST_F(HardwareTest, StatusesArePrecise) {
+  ConnectHardware();
+  ASSERT_EQ(d_.Receive(5, 0, 2), 0);
+  ASSERT_EQ(c_.Send(1, 4), 0);
+  EXPECT_EQ(c_.PollOne().status, IBV_WC_REM_INV_REQ_ERR);
+  EXPECT_EQ(d_.PollOne().status, IBV_WC_LOC_LEN_ERR);
+  ASSERT_EQ(d_.Receive(6, 0, 2), 0);  // posted in ERR
+  EXPECT_EQ(d_.PollOne().status, IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST_F(HardwareTest, ResetTakesCompletionsAlong) {
+  ConnectHardware();
+  ASSERT_EQ(c_.Send(1, 1, IBV_SEND_SIGNALED, IBV_WR_RDMA_WRITE, &d_), 0);
+  ASSERT_TRUE(c_.To(IBV_QPS_RESET).ok());
+  EXPECT_TRUE(c_.Poll().empty());
 }
 
 TEST_F(FakeWireTest, WaitsForThePeerToBeReadyAndForAReceive) {
@@ -275,18 +261,6 @@ TEST_F(FakeWireTest, WaitsForThePeerToBeReadyAndForAReceive) {
   EXPECT_TRUE(a_.Poll().empty());
   ASSERT_EQ(b_.Receive(2, 0, 8), 0);
   EXPECT_EQ(a_.PollOne().status, IBV_WC_SUCCESS);
-}
-
-TEST_F(FakeWireTest, NoReceiveAndFiniteRetriesIsRnr) {
-  ASSERT_TRUE(a_.ToInit().ok());
-  ASSERT_TRUE(b_.ToInit().ok());
-  ASSERT_TRUE(a_.ToRtr(b_).ok());
-  ASSERT_TRUE(b_.ToRtr(a_).ok());
-  ASSERT_TRUE(a_.ToRts(3).ok());
-  ASSERT_EQ(a_.Send(1, 4), 0);
-  EXPECT_EQ(a_.PollOne().status, IBV_WC_RNR_RETRY_EXC_ERR);
-  EXPECT_EQ(a_.State(), IBV_QPS_ERR);
-  EXPECT_EQ(b_.State(), IBV_QPS_RTR);
 }
 
 TEST_F(FakeWireTest, WrongAddressOrSequenceNumberGetsNoAnswer) {
@@ -308,45 +282,11 @@ TEST_F(FakeWireTest, WrongAddressOrSequenceNumberGetsNoAnswer) {
   EXPECT_EQ(a_.PollOne().status, IBV_WC_RETRY_EXC_ERR);
 }
 
-TEST_F(FakeWireTest, AccessIsChecked) {
+TEST_F(FakeWireTest, FailedPostNamesTheFirstRequest) {
   Connect();
-  ASSERT_EQ(a_.Send(1, 4, 0, IBV_WR_RDMA_WRITE, &b_, 8190), 0);
-  EXPECT_EQ(a_.PollOne().status, IBV_WC_REM_ACCESS_ERR);
-  EXPECT_EQ(a_.State(), IBV_QPS_ERR);
-  EXPECT_EQ(b_.State(), IBV_QPS_ERR);
-  ibv_async_event event{};
-  ASSERT_TRUE(*b_.verbs.GetAsyncEvent(b_.context.get(), &event));
-  EXPECT_EQ(event.event_type, IBV_EVENT_QP_ACCESS_ERR);
-  b_.verbs.AckAsyncEvent(&event);
-}
-
-TEST_F(FakeWireTest, LocalKeyIsChecked) {
-  Connect();
-  a_.mr.reset();
-  a_.mr = *rdma::RegMr(a_.verbs, a_.pd, a_.buffer, 2, 0);
-  ASSERT_EQ(a_.Send(1, 4), 0);
-  EXPECT_EQ(a_.PollOne().status, IBV_WC_LOC_PROT_ERR);
-}
-
-TEST_F(FakeWireTest, TooShortAReceiveBreaksBothEnds) {
-  Connect();
-  ASSERT_EQ(b_.Receive(5, 0, 2), 0);
-  ASSERT_EQ(a_.Send(1, 4), 0);
-  EXPECT_EQ(a_.PollOne().status, IBV_WC_REM_INV_REQ_ERR);
-  EXPECT_EQ(b_.PollOne().status, IBV_WC_LOC_LEN_ERR);
-}
-
-TEST_F(FakeWireTest, ErrorFlushesWhatIsPosted) {
-  Connect();
-  a_.verbs.HoldWire();
-  ASSERT_EQ(a_.Send(1, 4, 0), 0);
-  ASSERT_EQ(a_.Receive(2, 0, 4), 0);
-  ASSERT_TRUE(a_.To(IBV_QPS_ERR).ok());
-  ASSERT_EQ(a_.Send(3, 4, 0), 0);
-  const auto completions = a_.Poll();
-  ASSERT_EQ(completions.size(), 3u);
-  for (const ibv_wc& wc : completions)
-    EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+  a_.verbs.FailNext("post_send", EIO);
+  EXPECT_EQ(a_.Send(1, 4), EIO);
+  EXPECT_TRUE(a_.Poll().empty());
 }
 
 TEST_F(FakeWireTest, ResetDropsWhatIsPosted) {
@@ -364,76 +304,6 @@ TEST_F(FakeWireTest, PortDownBreaksASend) {
   ASSERT_EQ(a_.Send(1, 4), 0);
   EXPECT_EQ(a_.PollOne().status, IBV_WC_LOC_QP_OP_ERR);
   EXPECT_EQ(a_.State(), IBV_QPS_ERR);
-}
-
-TEST_F(FakeWireTest, OverrunLosesCompletionsAndRaisesCqErr) {
-  Connect();
-  for (int i = 0; i < 200; ++i)
-    ASSERT_EQ(a_.Send(1, 1, IBV_SEND_SIGNALED, IBV_WR_RDMA_WRITE, &b_), 0);
-  EXPECT_EQ(a_.Poll().size(), 127u);  // asked 64
-  EXPECT_EQ(a_.State(), IBV_QPS_RTS);
-  ibv_async_event event{};
-  ASSERT_TRUE(*a_.verbs.GetAsyncEvent(a_.context.get(), &event));
-  EXPECT_EQ(event.event_type, IBV_EVENT_CQ_ERR);
-  EXPECT_EQ(event.element.cq, a_.cq.get());
-  a_.verbs.AckAsyncEvent(&event);
-}
-
-TEST_F(FakeWireTest, ArmedQueueNotifiesOnce) {
-  Connect();
-  const auto write = [&] {
-    ASSERT_EQ(a_.Send(1, 1, IBV_SEND_SIGNALED, IBV_WR_RDMA_WRITE, &b_), 0);
-  };
-  pollfd readable{.fd = a_.channel->fd, .events = POLLIN};
-  write();
-  EXPECT_EQ(poll(&readable, 1, 0), 0);
-  ASSERT_EQ(a_.verbs.ReqNotifyCq(a_.cq.get(), false), 0);
-  write();
-  write();
-  EXPECT_EQ(poll(&readable, 1, 0), 1);
-  EXPECT_EQ(*a_.verbs.GetCqEvent(a_.channel.get()), a_.cq.get());
-  EXPECT_EQ(*a_.verbs.GetCqEvent(a_.channel.get()), nullptr);
-  EXPECT_EQ(poll(&readable, 1, 0), 0);
-  a_.verbs.AckCqEvents(a_.cq.get(), 1);
-}
-
-TEST_F(FakeWireTest, SolicitedOnlyWaitsForASolicitedReceive) {
-  Connect();
-  ASSERT_EQ(b_.verbs.ReqNotifyCq(b_.cq.get(), true), 0);
-  ASSERT_EQ(b_.Receive(1, 0, 8), 0);
-  ASSERT_EQ(b_.Receive(2, 0, 8), 0);
-  ASSERT_EQ(a_.Send(1, 4), 0);
-  EXPECT_EQ(*b_.verbs.GetCqEvent(b_.channel.get()), nullptr);
-  ASSERT_EQ(a_.Send(2, 4, IBV_SEND_SOLICITED), 0);
-  EXPECT_EQ(*b_.verbs.GetCqEvent(b_.channel.get()), b_.cq.get());
-  b_.verbs.AckCqEvents(b_.cq.get(), 1);
-}
-
-TEST_F(FakeWireTest, ReadNeedsItsDepthAtBothEnds) {
-  ASSERT_TRUE(a_.ToInit().ok());
-  ASSERT_TRUE(b_.ToInit().ok());
-  ASSERT_TRUE(a_.ToRtr(b_).ok());
-  ASSERT_TRUE(b_.ToRtr(a_, 100, 0).ok());
-  ASSERT_TRUE(a_.ToRts().ok());
-  ASSERT_EQ(a_.Send(1, 4, 0, IBV_WR_RDMA_READ, &b_), 0);
-  EXPECT_EQ(a_.PollOne().status, IBV_WC_REM_INV_REQ_ERR);
-}
-
-TEST_F(FakeWireTest, RoceNeedsAGlobalRouteHeader) {
-  ASSERT_TRUE(a_.ToInit().ok());
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = IBV_MTU_1024;
-  attr.ah_attr.port_num = 1;
-  const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                   IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                   IBV_QP_MIN_RNR_TIMER;
-  EXPECT_EQ(rdma::ErrnoOf(a_.verbs.ModifyQp(a_.qp.get(), &attr, mask)), EINVAL);
-  attr.ah_attr.is_global = 1;
-  attr.ah_attr.grh.sgid_index = 5;  // empty
-  EXPECT_EQ(rdma::ErrnoOf(a_.verbs.ModifyQp(a_.qp.get(), &attr, mask)), EINVAL);
-  attr.ah_attr.grh.sgid_index = 1;
-  EXPECT_TRUE(a_.verbs.ModifyQp(a_.qp.get(), &attr, mask).ok());
 }
 
 TEST_F(FakeWireTest, SixteenThreadsAtOnce) {

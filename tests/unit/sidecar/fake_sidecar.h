@@ -29,7 +29,7 @@ struct FakeSidecarOptions {
   bool mlx5 = false;  // a second device, mlx5_0
   int max_qp = 0;     // of rxe0; 0: its own
   std::string ipv4 = "192.0.2.1";
-  std::shared_ptr<fakes::FakeFabric> fabric = fakes::NewFabric();
+  std::shared_ptr<fakes::VerbsFabric> fabric = fakes::NewFabric();
 };
 
 class FakeSidecar {
