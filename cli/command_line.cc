@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "base/quantity.h"
+#include "cli/exit_code.h"
+#include "cli/peer_channel.h"
+#include "cli/ping_session.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::cli {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by the budget or a limit
+of the device, 4 no sidecar answers at the socket.
+Environment: PURSER_SOCKET is the default of --socket.)";
+
+constexpr double kMaxSeconds = 86'400;
+
+// "64Mi" becomes "67108864".
+CLI::Validator Bytes(uint64_t min, uint64_t max) {
+  return CLI::Validator(
+      [min, max](std::string& text) -> std::string {
+        auto bytes = base::ParseQuantity(text);
+        if (!bytes.ok()) return std::string(bytes.status().message());
+        if (*bytes < min || *bytes > max)
+          return fmt::format("{} is not within {} and {} bytes", text, min,
+                             max);
+        text = std::to_string(*bytes);
+        return {};
+      },
+      "");
+}
+
+CLI::Validator OneOf(std::vector<std::string> names) {
+  return CLI::Validator(
+      [names](std::string& text) -> std::string {
+        if (std::find(names.begin(), names.end(), text) != names.end())
+          return {};
+        return fmt::format("'{}' is none of {}", text, fmt::join(names, ", "));
+      },
+      "");
+}
+
+// HOST:PORT, or for listening a port alone.
+CLI::Validator Address(bool port_alone) {
+  return CLI::Validator(
+      [port_alone](std::string& text) -> std::string {
+        const std::string address =
+            port_alone && text.find(':') == std::string::npos ? "any:" + text
+                                                              : text;
+        auto host_port = SplitHostPort(address);
+        if (!host_port.ok()) return std::string(host_port.status().message());
+        uint32_t port = 0;
+        if (!absl::SimpleAtoi(host_port->port, &port) || port > 65535 ||
+            (port == 0 && !port_alone))
+          return fmt::format("'{}' is no port", host_port->port);
+        return {};
+      },
+      "");
+}
+
+// protobuf fields are set through functions, so options write here first.
+struct Caps {
+  uint32_t send_wr = 16, send_sge = 1, inline_data = 0, recv_wr = 16,
+           recv_sge = 1;
+  v1::Capabilities cap() const {
+    v1::Capabilities cap;
+    cap.set_max_send_wr(send_wr);
+    cap.set_max_send_sge(send_sge);
+    cap.set_max_inline_data(inline_data);
+    cap.set_max_recv_wr(recv_wr);
+    cap.set_max_recv_sge(recv_sge);
+    return cap;
+  }
+};
+
+void AddOutput(CLI::App& app, Output& output) {
+  app.add_option_function<std::string>(
+         "-o,--output",
+         [&output](const std::string& name) {
+           output = name == "json" ? Output::kJson : Output::kTable;
+         },
+         "table (default) or json")
+      ->check(OneOf({"table", "json"}))
+      ->type_name("FORMAT");
+}
+
+void AddSeconds(CLI::App& app, const std::string& name,
+                std::chrono::milliseconds& target, const std::string& help) {
+  app.add_option_function<double>(
+         name,
+         [&target](double seconds) {
+           target = std::chrono::milliseconds(
+               static_cast<int64_t>(seconds * 1000 + 0.5));
+         },
+         fmt::format("{} (default {})", help, target.count() / 1000))
+      ->check(CLI::Range(0.001, kMaxSeconds).description(""))
+      ->type_name("SECONDS");
+}
+
+void AddSendCap(CLI::App& app, Caps& caps) {
+  app.add_option("--send-wr", caps.send_wr, "max_send_wr")
+      ->capture_default_str();
+  app.add_option("--send-sge", caps.send_sge, "max_send_sge")
+      ->capture_default_str();
+  app.add_option("--inline", caps.inline_data, "max_inline_data, bytes")
+      ->capture_default_str();
+}
+
+void AddDevice(CLI::App& app, std::string& device) {
+  app.add_option("--device", device,
+                 "RDMA device, e.g. mlx5_0 (default: the sidecar's first)");
+}
+
+CLI::App* AddCreate(CLI::App& qp, CreateCommand& create, Caps& caps) {
+  CLI::App* app = qp.add_subcommand(
+      "create",
+      "Create queue pairs, say what they cost and hold them until Ctrl-C");
+  app->add_option_function<std::string>(
+         "--type",
+         [&create](const std::string& name) {
+           create.type = name == "uc"   ? v1::QUEUE_PAIR_TYPE_UC
+                         : name == "ud" ? v1::QUEUE_PAIR_TYPE_UD
+                                        : v1::QUEUE_PAIR_TYPE_RC;
+         },
+         "rc (default), uc or ud")
+      ->check(OneOf({"rc", "uc", "ud"}))
+      ->type_name("TYPE");
+  AddSendCap(*app, caps);
+  app->add_option("--recv-wr", caps.recv_wr, "max_recv_wr")
+      ->capture_default_str();
+  app->add_option("--recv-sge", caps.recv_sge, "max_recv_sge")
+      ->capture_default_str();
+  app->add_option("--count", create.count,
+                  "How many; stops at the first refusal and keeps those before")
+      ->check(CLI::Range(1u, 1'000'000u).description(""))
+      ->capture_default_str();
+  AddDevice(*app, create.device);
+  app->add_option("--name", create.name,
+                  "Name of this client in logs and listings")
+      ->capture_default_str();
+  app->add_flag("--detach", create.detach,
+                "Return at once; they stay until `purser qp destroy`");
+  AddOutput(*app, create.output);
+  return app;
+}
+
+CLI::App* AddFill(CLI::App& qp, FillCommand& fill, Caps& caps) {
+  CLI::App* app = qp.add_subcommand(
+      "fill",
+      "Show how many posts a send queue takes: post to a peer without receives "
+      "until it refuses");
+  AddSendCap(*app, caps);
+  AddDevice(*app, fill.device);
+  app->add_option("--burst", fill.burst, "Posts in one call")
+      ->check(CLI::Range(1u, 4096u).description(""))
+      ->capture_default_str();
+  return app;
+}
+
+CLI::App* AddPing(CLI::App& qp, PingCommand& ping) {
+  CLI::App* app = qp.add_subcommand("ping",
+                                    "Move data between queue pairs of two "
+                                    "sidecars and verify it; run it with "
+                                    "--listen on one side and with --connect "
+                                    "on the other. Anyone who reaches "
+                                    "the port may be the peer");
+  CLI::Option* listen =
+      app->add_option("--listen", ping.listen,
+                      "Wait for the peer; 0: on a free port, which is printed")
+          ->check(Address(true))
+          ->type_name("[HOST:]PORT");
+  CLI::Option* connect =
+      app->add_option("--connect", ping.connect, "Connect to the peer")
+          ->check(Address(false))
+          ->type_name("HOST:PORT");
+  connect->excludes(listen);
+  app->add_option("--iterations", ping.iterations,
+                  "Messages there and back, each verified")
+      ->check(CLI::Range(uint64_t{0}, kMaxPingIterations).description(""))
+      ->capture_default_str()
+      ->needs(connect);
+  app->add_option("--size", ping.message_bytes, "Of each message")
+      ->transform(Bytes(1, kMaxPingMessageBytes))
+      ->type_name("BYTES")
+      ->capture_default_str()
+      ->needs(connect);
+  app->add_option("--bytes", ping.stream_bytes,
+                  "Then stream so many bytes by RDMA WRITE, e.g. 64Mi")
+      ->transform(Bytes(0, kMaxPingStreamBytes))
+      ->type_name("BYTES")
+      ->capture_default_str()
+      ->needs(connect);
+  app->add_option("--chunk", ping.chunk_bytes, "Of each RDMA WRITE")
+      ->transform(Bytes(1, kMaxPingMessageBytes))
+      ->type_name("BYTES")
+      ->capture_default_str()
+      ->needs(connect);
+  AddDevice(*app, ping.device);
+  AddSeconds(*app, "--timeout", ping.timeout,
+             "Longest wait for the peer, at any step");
+  return app;
+}
+
+}  // namespace
+
+std::string Invocation::SharedVolume() const {
+  if (!shared_volume.empty()) return shared_volume;
+  const std::string directory =
+      std::filesystem::path(socket).parent_path().string();
+  return directory.empty() ? "." : directory;
+}
+
+bool Invocation::HoldsUntilSignal() const {
+  const auto* create = std::get_if<CreateCommand>(&command);
+  return create != nullptr && !create->detach;
+}
+
+std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
+                                           std::ostream& out, std::ostream& err,
+                                           int* exit_code) {
+  Invocation invocation;
+  CreateCommand create;
+  ListCommand list;
+  DestroyCommand destroy;
+  BudgetCommand budget;
+  FillCommand fill;
+  PingCommand ping;
+  Caps create_caps, fill_caps;
+
+  CLI::App app("RDMA queue pairs within the pod's budget of queue memory",
+               "purser");
+  app.set_version_flag("--version", std::string("purser ") + PURSER_VERSION);
+  app.footer(kFooter);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("purser: {}\n  --help lists what there is\n",
+                       error.what());
+  });
+  app.fallthrough();
+  app.add_option("--socket", invocation.socket, "The sidecar's socket")
+      ->envname("PURSER_SOCKET")
+      ->capture_default_str();
+  app.add_option("--shared-volume", invocation.shared_volume,
+                 "Where the volume that is shared with the sidecar is mounted "
+                 "(default: the socket's directory)");
+  AddSeconds(app, "--rpc-timeout", invocation.rpc_timeout,
+             "Longest wait for the sidecar's answer to a call");
+
+  CLI::App* qp = app.add_subcommand("qp", "Queue pairs");
+  qp->fallthrough();
+  CLI::App* create_app = AddCreate(*qp, create, create_caps);
+  CLI::App* list_app =
+      qp->add_subcommand("list", "All queue pairs of the sidecar");
+  AddOutput(*list_app, list.output);
+  CLI::App* destroy_app = qp->add_subcommand(
+      "destroy", "Destroy detached queue pairs (others end with their holder)");
+  destroy_app->add_option("id", destroy.ids, "As `purser qp list` shows")
+      ->required();
+  CLI::App* ping_app = AddPing(*qp, ping);
+  CLI::App* fill_app = AddFill(*qp, fill, fill_caps);
+  CLI::App* budget_app = app.add_subcommand(
+      "budget", "The budget, what bounds it, what is used and left");
+  AddOutput(*budget_app, budget.output);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    *exit_code = app.exit(error, out, err) == 0 ? kOk : kUsage;
+    return std::nullopt;
+  }
+  if (ping_app->parsed() && !ping.listen && !ping.connect) {
+    err << "purser: qp ping needs --listen PORT or --connect HOST:PORT\n";
+    *exit_code = kUsage;
+    return std::nullopt;
+  }
+  if (qp->get_subcommands().empty() && !budget_app->parsed()) {
+    err << (qp->parsed() ? qp->help("purser") : app.help());
+    *exit_code = kUsage;
+    return std::nullopt;
+  }
+  create.cap = create_caps.cap();
+  fill.cap = fill_caps.cap();
+  if (create_app->parsed()) invocation.command = create;
+  if (list_app->parsed()) invocation.command = list;
+  if (destroy_app->parsed()) invocation.command = destroy;
+  if (ping_app->parsed()) invocation.command = ping;
+  if (fill_app->parsed()) invocation.command = fill;
+  if (budget_app->parsed()) invocation.command = budget;
+  return invocation;
+}
+
+}  // namespace purser::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `purser` was told to do.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "purser/v1/sidecar.pb.h"
+
+namespace purser::cli {
+
+enum class Output { kTable, kJson };
+
+struct CreateCommand {
+  v1::QueuePairType type = v1::QUEUE_PAIR_TYPE_RC;
+  v1::Capabilities cap;
+  std::string device;  // empty: the sidecar's first
+  std::string name = "purser";
+  uint32_t count = 1;
+  bool detach = false;
+  Output output = Output::kTable;
+};
+struct ListCommand {
+  Output output = Output::kTable;
+};
+struct DestroyCommand {
+  std::vector<uint64_t> ids;
+};
+struct BudgetCommand {
+  Output output = Output::kTable;
+};
+// Posts to a peer without receives until the send queue refuses.
+struct FillCommand {
+  v1::Capabilities cap;
+  std::string device;
+  uint32_t burst = 64;  // posts in one call
+};
+// One of `listen` and `connect` is set. The rest of the plan is the connecting
+// side's to say.
+struct PingCommand {
+  std::optional<std::string> listen;   // "7100", "0", "127.0.0.1:7100"
+  std::optional<std::string> connect;  // "HOST:PORT"
+  std::string device;
+  std::chrono::milliseconds timeout{30'000};  // of each step with the peer
+  uint32_t message_bytes = 4096;
+  uint64_t iterations = 100;
+  uint64_t stream_bytes = 0;
+  uint32_t chunk_bytes = 128 << 10;
+};
+
+struct Invocation {
+  std::string socket = "/run/purser/sidecar.sock";
+  std::string shared_volume;  // empty: the socket's directory
+  std::chrono::milliseconds rpc_timeout{5000};
+  std::variant<CreateCommand, ListCommand, DestroyCommand, BudgetCommand,
+               FillCommand, PingCommand>
+      command;
+
+  std::string SharedVolume() const;
+  // Stays in the foreground until SIGINT or SIGTERM, which it must take care
+  // of.
+  bool HoldsUntilSignal() const;
+};
+
+// nullopt: nothing to do but to exit with `*exit_code`; help went to `out`,
+// what is wrong to `err`.
+std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
+                                           std::ostream& out, std::ostream& err,
+                                           int* exit_code);
+
+}  // namespace purser::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands, each on a connected client. They return the exit code and print
+// results and errors themselves.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "cli/command_line.h"
+#include "cli/run.h"
+#include "client/client.h"
+
+namespace purser::cli {
+
+int Create(const CreateCommand& command, client::Client& client,
+           Environment& environment);
+int List(const ListCommand& command, client::Client& client,
+         Environment& environment);
+int Destroy(const DestroyCommand& command, client::Client& client,
+            Environment& environment);
+int Budget(const BudgetCommand& command, client::Client& client,
+           Environment& environment);
+int Fill(const FillCommand& command, const std::string& shared_volume,
+         client::Client& client, Environment& environment);
+int Ping(const PingCommand& command, const std::string& shared_volume,
+         client::Client& client, Environment& environment);
+
+// Prints an error, a refusal with its calculation; returns its exit code.
+int Fail(const absl::Status& status, Environment& environment);
+
+}  // namespace purser::cli

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <iostream>
+
+#include "base/signals.h"
+#include "cli/command_line.h"
+#include "cli/run.h"
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  auto invocation = purser::cli::ParseCommandLine(argc, argv, std::cout,
+                                                  std::cerr, &exit_code);
+  if (!invocation) return exit_code;
+  // Other commands end by the signal at once; the sidecar then cleans up.
+  if (invocation->HoldsUntilSignal()) purser::base::BlockSignals();
+  purser::cli::Environment environment{
+      std::cout, std::cerr, isatty(STDOUT_FILENO) == 1,
+      [](std::chrono::milliseconds timeout) {
+        return purser::base::WaitForSignal(timeout);
+      }};
+  return purser::cli::Run(*invocation, environment);
+}

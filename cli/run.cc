@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run.h"
+
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/render.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::cli {
+namespace {
+
+template <typename... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+template <typename... Visitors>
+Overloaded(Visitors...) -> Overloaded<Visitors...>;
+
+std::string ClientName(const Invocation& invocation) {
+  const auto* create = std::get_if<CreateCommand>(&invocation.command);
+  return create != nullptr ? create->name : "purser";
+}
+
+}  // namespace
+
+int Fail(const absl::Status& status, Environment& environment) {
+  const std::string message(status.message());
+  if (auto refusal = client::RefusalOf(status))
+    environment.err << RenderRefusal(*refusal, message);
+  else
+    environment.err << fmt::format(
+        "purser: {}\n", message.empty() ? status.ToString() : message);
+  return ExitCodeOf(status);
+}
+
+int Run(const Invocation& invocation, Environment& environment) {
+  auto client =
+      client::Client::Connect(invocation.socket, ClientName(invocation),
+                              {.rpc_timeout = invocation.rpc_timeout});
+  if (absl::IsUnavailable(client.status()) ||
+      absl::IsDeadlineExceeded(client.status())) {
+    (void)Fail(client.status(), environment);
+    environment.err << "  another socket: --socket PATH or PURSER_SOCKET\n";
+    return kNoSidecar;
+  }
+  if (!client.ok()) return Fail(client.status(), environment);
+  return std::visit(
+      Overloaded{
+          [&](const CreateCommand& c) {
+            return Create(c, **client, environment);
+          },
+          [&](const ListCommand& c) { return List(c, **client, environment); },
+          [&](const DestroyCommand& c) {
+            return Destroy(c, **client, environment);
+          },
+          [&](const BudgetCommand& c) {
+            return Budget(c, **client, environment);
+          },
+          [&](const FillCommand& c) {
+            return Fill(c, invocation.SharedVolume(), **client, environment);
+          },
+          [&](const PingCommand& c) {
+            return Ping(c, invocation.SharedVolume(), **client, environment);
+          }},
+      invocation.command);
+}
+
+}  // namespace purser::cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs what the command line asks for.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <ostream>
+
+#include "cli/command_line.h"
+
+namespace purser::cli {
+
+// The world of a command. `out` gets results, `err` what went wrong.
+struct Environment {
+  std::ostream& out;
+  std::ostream& err;
+  bool out_is_terminal;
+  // The signal that ends a command that holds; nullopt after `timeout`.
+  std::function<std::optional<int>(std::chrono::milliseconds timeout)>
+      wait_for_signal;
+};
+
+// Returns the exit code.
+int Run(const Invocation& invocation, Environment& environment);
+
+}  // namespace purser::cli

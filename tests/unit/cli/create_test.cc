@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <thread>
+
+#include "tests/unit/cli/cli_fixture.h"
+
+namespace purser::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// A queue pair of 100/1, 50/1 costs 100 x 128 + 50 x 64 + 4096 bytes.
+constexpr uint64_t kBytes = 20'096;
+
+class CreateTest : public CliTest {
+ protected:
+  std::vector<std::string> Create(std::vector<std::string> more) const {
+    std::vector<std::string> arguments{"qp",  "create",    "--send-wr",
+                                       "100", "--recv-wr", "50"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Here(arguments);
+  }
+};
+
+TEST_F(CreateTest, HoldsWhatItCreatedUntilASignal) {
+  Purser purser;
+  int exit_code = -1;
+  std::jthread hold([&] { exit_code = purser(Create({"--name", "me"})); });
+  ASSERT_TRUE(purser.err.WaitFor("holding 1 queue pair until"));
+  EXPECT_EQ(sidecar_.queue_pairs(), 1u);
+  EXPECT_THAT(
+      purser.out.text(),
+      AllOf(HasSubstr("max_send_wr        100      100             127"),
+            HasSubstr("total"), HasSubstr("20,096")));
+  purser.signalled = true;
+  hold.join();
+  EXPECT_EQ(exit_code, kOk);
+  EXPECT_EQ(sidecar_.queue_pairs(), 0u);
+}
+
+TEST_F(CreateTest, DetachedReturnsAtOnceAndLeavesIt) {
+  Purser purser;
+  EXPECT_EQ(purser(Create({"--detach", "--type", "uc"})), kOk);
+  EXPECT_EQ(sidecar_.queue_pairs(), 1u);
+  EXPECT_EQ(sidecar_.creations().at(0).type(), v1::QUEUE_PAIR_TYPE_UC);
+  EXPECT_THAT(purser.err.text(), IsEmpty());
+}
+
+TEST_F(CreateTest, ARefusalIsACalculationAndExitCode3) {
+  sidecar_.SetBudget(kBytes - 1);
+  Purser purser;
+  EXPECT_EQ(purser(Create({})), kRefused);
+  EXPECT_THAT(purser.out.text(), IsEmpty());
+  EXPECT_THAT(purser.err.text(),
+              AllOf(HasSubstr("refused:"), HasSubstr("needed"),
+                    HasSubstr("20,096"), HasSubstr("20,095"),
+                    HasSubstr("largest max_send_wr that fits now: 99"),
+                    HasSubstr("what to do: raise --budget")));
+}
+
+TEST_F(CreateTest, CountStopsAtTheFirstRefusalAndHoldsTheRest) {
+  sidecar_.SetBudget(3 * kBytes + 100);
+  Purser purser;
+  int exit_code = -1;
+  std::jthread hold([&] { exit_code = purser(Create({"--count", "10"})); });
+  ASSERT_TRUE(purser.err.WaitFor("holding 3 queue pairs until"));
+  EXPECT_THAT(purser.out.text(),
+              AllOf(HasSubstr("created 3 of 10 queue pairs"),
+                    HasSubstr("60,288"), Not(HasSubstr("\r"))));
+  EXPECT_THAT(purser.err.text(), HasSubstr("refused:"));
+  EXPECT_EQ(sidecar_.creations().size(), 4u);
+  purser.signalled = true;
+  hold.join();
+  EXPECT_EQ(exit_code, kRefused);
+}
+
+TEST_F(CreateTest, CountDetachedKeepsThoseBeforeTheRefusal) {
+  sidecar_.SetBudget(2 * kBytes);
+  Purser purser;
+  EXPECT_EQ(purser(Create({"--count", "3", "--detach"})), kRefused);
+  EXPECT_EQ(sidecar_.queue_pairs(), 2u);
+}
+
+TEST_F(CreateTest, ProgressShowsOnATerminalAlone) {
+  Purser purser;
+  purser.terminal = true;
+  EXPECT_EQ(purser(Create({"--count", "3", "--detach"})), kOk);
+  EXPECT_THAT(purser.out.text(), HasSubstr("\r  2 of 3"));
+}
+
+TEST_F(CreateTest, ASignalEndsALongCreation) {
+  Purser purser;
+  purser.signalled = true;
+  EXPECT_EQ(purser(Create({"--count", "1000000"})), kOk);
+  EXPECT_EQ(sidecar_.creations().size(), 1u);
+  EXPECT_EQ(sidecar_.queue_pairs(), 0u);
+}
+
+TEST_F(CreateTest, JsonGoesToStdoutAlone) {
+  Purser purser;
+  EXPECT_EQ(purser(Create({"--detach", "-o", "json", "--count", "2"})), kOk);
+  EXPECT_THAT(purser.out.text(),
+              AllOf(testing::StartsWith("{\n \"queue_pairs\": ["),
+                    HasSubstr("\"send_slots\": 127")));
+}
+
+TEST_F(CreateTest, NoticesThatTheSidecarIsGone) {
+  Purser purser;
+  int exit_code = -1;
+  std::jthread hold([&] { exit_code = purser(Create({})); });
+  ASSERT_TRUE(purser.err.WaitFor("holding"));
+  sidecar_.Stop();
+  hold.join();
+  EXPECT_EQ(exit_code, kFailure);
+  EXPECT_THAT(purser.err.text(), HasSubstr("is gone"));
+}
+
+TEST_F(CreateTest, NoticesThatTheDeviceIsGone) {
+  Purser purser;
+  int exit_code = -1;
+  std::jthread hold([&] { exit_code = purser(Create({})); });
+  ASSERT_TRUE(purser.err.WaitFor("holding"));
+  sidecar_.LoseDevice("other0");
+  sidecar_.LoseDevice("fake0");
+  hold.join();
+  EXPECT_EQ(exit_code, kFailure);
+  EXPECT_THAT(purser.err.text(), HasSubstr("device fake0 is gone"));
+}
+
+TEST_F(CreateTest, OtherErrorsAreExitCode1) {
+  sidecar_.FailNext("CreateQueuePair",
+                    {grpc::StatusCode::NOT_FOUND, "no device mlx9_0"});
+  Purser purser;
+  EXPECT_EQ(purser(Create({"--device", "mlx9_0"})), kFailure);
+  EXPECT_EQ(purser.err.text(), "purser: no device mlx9_0\n");
+}
+
+TEST(NoSidecarTest, IsExitCode4AndSaysWhatToDo) {
+  Purser purser;
+  EXPECT_EQ(purser({"--socket", "/nonexistent/s.sock", "budget"}), kNoSidecar);
+  EXPECT_THAT(purser.err.text(),
+              AllOf(HasSubstr("/nonexistent/s.sock"), HasSubstr("--socket")));
+}
+
+TEST_F(CreateTest, AHangingSidecarIsExitCode4) {
+  sidecar_.HangNext("Attach");
+  Purser purser;
+  EXPECT_EQ(purser(Here({"--rpc-timeout", "0.1", "budget"})), kNoSidecar);
+  EXPECT_THAT(purser.err.text(), HasSubstr("did not answer"));
+}
+
+TEST(ExitCodeTest, FollowsTheRefusalsReason) {
+  EXPECT_EQ(ExitCodeOf(absl::OkStatus()), kOk);
+  EXPECT_EQ(ExitCodeOf(absl::InternalError("x")), kFailure);
+  for (const auto& [reason, exit_code] :
+       {std::pair(v1::REASON_BUDGET, kRefused),
+        std::pair(v1::REASON_DEVICE_LIMIT, kRefused),
+        std::pair(v1::REASON_INVALID, kUsage),
+        std::pair(v1::REASON_CREATE_FAILED, kFailure)}) {
+    v1::Refusal refusal;
+    refusal.set_reason(reason);
+    absl::Status status = absl::ResourceExhaustedError("refused");
+    status.SetPayload("type.googleapis.com/purser.v1.Refusal",
+                      absl::Cord(refusal.SerializeAsString()));
+    EXPECT_EQ(ExitCodeOf(status), exit_code);
+  }
+}
+
+}  // namespace
+}  // namespace purser::cli
