@@ -112,6 +112,17 @@ TEST(QuantityTest, RefusesTheRestAndShowsTheForm) {
   }
 }
 
+TEST(QuantityTest, ParsesFractions) {
+  EXPECT_EQ(ParseFraction("0.5"), 0.5);
+  EXPECT_EQ(ParseFraction("50%"), 0.5);
+  EXPECT_EQ(ParseFraction("1"), 1);
+  EXPECT_EQ(ParseFraction("100%"), 1);
+  for (const std::string_view text :
+       {"", "%", "0", "0%", "-0.5", "1.01", "101%", "nan", "inf", "0.5 ",
+        "50%%", "half"})
+    EXPECT_EQ(ParseFraction(text), std::nullopt) << text;
+}
+
 TEST(QuantityTest, FormatsBytesForPeople) {
   const struct {
     uint64_t bytes;
