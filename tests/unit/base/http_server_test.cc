@@ -4,9 +4,11 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <chrono>
 #include <latch>
 #include <stdexcept>
@@ -54,11 +56,13 @@ void Send(const FileDescriptor& fd, const std::string& text) {
   }
 }
 
+// To the orderly end of the connection: a reset could lose data elsewhere.
 std::string ReadAll(const FileDescriptor& fd) {
   std::string text;
   char buffer[65536];
   while (true) {
     const ssize_t count = recv(fd.get(), buffer, sizeof(buffer), 0);
+    EXPECT_GE(count, 0) << strerror(errno);
     if (count <= 0) return text;
     text.append(buffer, static_cast<size_t>(count));
   }
