@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sidecar/command.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/logging.h"
+#include "base/signals.h"
+#include "sidecar/app.h"
+#include "sidecar/config.h"
+
+namespace purser::sidecar {
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kBadConfig = 2;
+
+Environment ReadEnvironment() {
+  Environment environment;
+  if (const char* bytes = std::getenv("PURSER_QUEUE_MEMORY_BYTES"))
+    environment.queue_memory_bytes = bytes;
+  return environment;
+}
+
+}  // namespace
+
+int RunCommand(int argc, const char* const* argv, rdma::Verbs& verbs) {
+  absl::StatusOr<Invocation> invocation = ParseCommandLine(argc, argv);
+  if (!invocation.ok()) {
+    fmt::print(stderr, "purser-sidecar: {}\n",
+               std::string(invocation.status().message()));
+    return kBadConfig;
+  }
+  if (!invocation->print.empty()) {
+    fmt::print("{}", invocation->print);
+    return 0;
+  }
+  base::InitLogging(invocation->config.log_level);
+  base::BlockSignals();
+
+  absl::StatusOr<std::unique_ptr<App>> app =
+      App::Create(std::move(invocation->config), ReadEnvironment(), verbs);
+  if (!app.ok()) {
+    base::LogError("the sidecar does not start", {{"error", app.status()}});
+    return absl::IsInvalidArgument(app.status()) ? kBadConfig : kFailure;
+  }
+  (*app)->Run();
+  return 0;
+}
+
+}  // namespace purser::sidecar

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sidecar_client SOCKET COUNT: attaches to a sidecar, creates COUNT queue pairs
+// of 128/2 send, 128/1 receive, says "holding COUNT" and holds them until it is
+// killed.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "grpcpp/grpcpp.h"
+#include "purser/v1/sidecar.grpc.pb.h"
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const int count = std::atoi(argv[2]);
+  auto stub = purser::v1::Sidecar::NewStub(grpc::CreateChannel(
+      std::string("unix:") + argv[1], grpc::InsecureChannelCredentials()));
+  grpc::ClientContext attach_context;
+  purser::v1::AttachRequest attach;
+  attach.set_name("sidecar_client");
+  const auto events = stub->Attach(&attach_context, attach);
+  purser::v1::AttachEvent event;
+  if (!events->Read(&event) || !event.has_attached()) {
+    std::fprintf(stderr, "cannot attach: %s\n",
+                 events->Finish().error_message().c_str());
+    return 1;
+  }
+  purser::v1::CreateQueuePairRequest request;
+  request.set_client_id(event.attached().client_id());
+  request.mutable_cap()->set_max_send_wr(128);
+  request.mutable_cap()->set_max_send_sge(2);
+  request.mutable_cap()->set_max_recv_wr(128);
+  request.mutable_cap()->set_max_recv_sge(1);
+  for (int i = 0; i < count; ++i) {
+    grpc::ClientContext context;
+    purser::v1::CreateQueuePairResponse response;
+    const grpc::Status status =
+        stub->CreateQueuePair(&context, request, &response);
+    if (status.ok()) continue;
+    std::fprintf(stderr, "cannot create: %s\n", status.error_message().c_str());
+    return 1;
+  }
+  std::printf("holding %d\n", count);
+  std::fflush(stdout);
+  while (events->Read(&event)) continue;
+  std::fprintf(stderr, "the stream ended: %s\n",
+               events->Finish().error_message().c_str());
+  return 3;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sidecar as a process: how it starts, why it does not, how it ends, and
+// what is left when it or a client is killed.
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "purser/v1/sidecar.grpc.pb.h"
+#include "tests/fakes/fake_sysfs.h"
+#include "tests/fakes/file_tree.h"
+#include "tests/integration/process.h"
+
+namespace purser::integration {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+// Generous: for loaded machines and sanitizers. What must be fast is measured.
+constexpr auto kLong = 30s;
+
+class SidecarProcessTest : public ::testing::Test {
+ protected:
+  SidecarProcessTest() {
+    sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+    tree_.Directory("run");
+  }
+
+  std::vector<std::string> Arguments(std::vector<std::string> more) {
+    std::vector<std::string> arguments = {
+        FAKE_SIDECAR,
+        "--shared-volume=" + tree_.path("run"),
+        "--metrics-address=127.0.0.1:0",
+        "--sysfs-root=" + sysfs_.sysfs_root().string(),
+        "--dev-root=" + sysfs_.dev_root().string(),
+        "--cgroup-root=" + tree_.path("cgroup")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  Process Start(std::vector<std::string> more = {"--budget=8Mi"},
+                std::vector<std::string> environment = {}) {
+    return Process(Arguments(std::move(more)), std::move(environment));
+  }
+  Process StartServing() {
+    Process sidecar = Start();
+    EXPECT_TRUE(sidecar.WaitForOutput("serving", kLong)) << sidecar.output();
+    return sidecar;
+  }
+  // Runs one that must not start.
+  struct Ended {
+    int code;
+    std::string output;
+  };
+  Ended Fails(std::vector<std::string> more,
+              std::vector<std::string> environment = {}) {
+    Process sidecar = Start(std::move(more), std::move(environment));
+    const std::optional<int> code = sidecar.Wait(kLong);
+    return {code.value_or(-1), sidecar.output()};
+  }
+
+  std::string socket() const { return tree_.path("run/sidecar.sock"); }
+  std::unique_ptr<v1::Sidecar::Stub> Stub() const {
+    return v1::Sidecar::NewStub(grpc::CreateChannel(
+        "unix:" + socket(), grpc::InsecureChannelCredentials()));
+  }
+  grpc::Status GetBudget(v1::GetBudgetResponse& response) const {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kLong);
+    return Stub()->GetBudget(&context, {}, &response);
+  }
+  uint64_t UsedBytes() const {
+    v1::GetBudgetResponse response;
+    const grpc::Status status = GetBudget(response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.used().node_bytes() + response.used().container_bytes();
+  }
+
+  fakes::FileTree tree_;
+  fakes::FakeSysfs sysfs_{tree_};
+};
+
+TEST_F(SidecarProcessTest, ServesUntilSigtermAndLeavesNothing) {
+  Process sidecar = StartServing();
+  struct stat status;
+  ASSERT_EQ(stat(socket().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0666u) << "for the other containers";
+
+  Process client({SIDECAR_CLIENT, socket(), "5"});
+  ASSERT_TRUE(client.WaitForOutput("holding 5", kLong)) << client.output();
+  EXPECT_GT(UsedBytes(), 0u);
+
+  const auto begin = Clock::now();
+  sidecar.Signal(SIGTERM);
+  EXPECT_EQ(sidecar.Wait(kLong), 0) << sidecar.output();
+  EXPECT_LT(Clock::now() - begin, 2s);
+  EXPECT_FALSE(std::filesystem::exists(socket()));
+  EXPECT_EQ(client.Wait(kLong), 3) << "its stream ended";
+}
+
+TEST_F(SidecarProcessTest, AKilledSidecarIsUnavailableAndThenReplaced) {
+  Process sidecar = StartServing();
+  Process client({SIDECAR_CLIENT, socket(), "3"});
+  ASSERT_TRUE(client.WaitForOutput("holding 3", kLong)) << client.output();
+
+  sidecar.Signal(SIGKILL);
+  EXPECT_EQ(sidecar.Wait(kLong), 128 + SIGKILL);
+  EXPECT_EQ(client.Wait(kLong), 3) << "told by the end of its stream";
+  EXPECT_TRUE(std::filesystem::exists(socket())) << "stale";
+  v1::GetBudgetResponse response;
+  EXPECT_EQ(GetBudget(response).error_code(), grpc::StatusCode::UNAVAILABLE);
+
+  Process next = StartServing();
+  EXPECT_EQ(UsedBytes(), 0u);
+  Process again({SIDECAR_CLIENT, socket(), "3"});
+  EXPECT_TRUE(again.WaitForOutput("holding 3", kLong)) << again.output();
+}
+
+TEST_F(SidecarProcessTest, AKilledClientsBytesAreBackWithinTwoSeconds) {
+  Process sidecar = StartServing();
+  Process stays({SIDECAR_CLIENT, socket(), "2"});
+  ASSERT_TRUE(stays.WaitForOutput("holding 2", kLong)) << stays.output();
+  const uint64_t before = UsedBytes();
+  Process dies({SIDECAR_CLIENT, socket(), "20"});
+  ASSERT_TRUE(dies.WaitForOutput("holding 20", kLong)) << dies.output();
+  EXPECT_EQ(UsedBytes(), 11 * before);
+
+  const auto begin = Clock::now();
+  dies.Signal(SIGKILL);
+  EXPECT_EQ(dies.Wait(kLong), 128 + SIGKILL);
+  while (UsedBytes() != before && Clock::now() - begin < kLong) continue;
+  EXPECT_LT(Clock::now() - begin, 2s);
+  EXPECT_EQ(UsedBytes(), before);
+}
+
+TEST_F(SidecarProcessTest, ASecondOneOnTheSocketDoesNotStart) {
+  Process sidecar = StartServing();
+  const Ended second = Fails({"--budget=8Mi"});
+  EXPECT_EQ(second.code, 1);
+  EXPECT_THAT(second.output, HasSubstr(socket()));
+  EXPECT_EQ(UsedBytes(), 0u) << "the first goes on serving";
+}
+
+TEST_F(SidecarProcessTest, BadConfigurationIsCode2WithAllFaults) {
+  const Ended ended = Fails({"--budgt=8Mi", "--log-level=loud"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("--budgt"), HasSubstr("loud"),
+                                  HasSubstr("did you mean \"--budget\"?")));
+  const Ended garbled = Fails({}, {"PURSER_QUEUE_MEMORY_BYTES=lots"});
+  EXPECT_EQ(garbled.code, 2);
+  EXPECT_THAT(garbled.output, HasSubstr("PURSER_QUEUE_MEMORY_BYTES"));
+  const Ended above =
+      Fails({"--budget=128Mi"}, {"PURSER_QUEUE_MEMORY_BYTES=67108864"});
+  EXPECT_EQ(above.code, 2);
+  EXPECT_THAT(above.output, HasSubstr("64 units of rdma/wqe-mib"));
+  const Ended path =
+      Fails({"--budget=8Mi", "--socket=/" + std::string(107, 'x')});
+  EXPECT_EQ(path.code, 2);
+  EXPECT_THAT(path.output, HasSubstr("107"));
+  const Ended address = Fails({"--budget=8Mi", "--metrics-address=nowhere"});
+  EXPECT_EQ(address.code, 2);
+  EXPECT_THAT(address.output, HasSubstr("nowhere"));
+}
+
+TEST_F(SidecarProcessTest, WhatIsMissingIsCode1AndNamed) {
+  const Ended no_budget = Fails({});
+  EXPECT_EQ(no_budget.code, 1);
+  EXPECT_THAT(no_budget.output,
+              AllOf(HasSubstr("no queue-memory budget"),
+                    HasSubstr("rdma/wqe-mib"), HasSubstr("--budget")));
+  const Ended no_volume =
+      Fails({"--budget=8Mi", "--shared-volume=" + tree_.path("nowhere")});
+  EXPECT_EQ(no_volume.code, 1);
+  EXPECT_THAT(no_volume.output, HasSubstr(tree_.path("nowhere")));
+  const Ended other_device = Fails({"--budget=8Mi", "--device=mlx5_7"});
+  EXPECT_EQ(other_device.code, 1);
+  EXPECT_THAT(other_device.output,
+              AllOf(HasSubstr("mlx5_7"), HasSubstr("rxe0")));
+  tree_.Remove("dev/infiniband");
+  const Ended no_node = Fails({"--budget=8Mi"});
+  EXPECT_EQ(no_node.code, 1);
+  EXPECT_THAT(no_node.output, HasSubstr("request rdma/<pool>"));
+  EXPECT_FALSE(std::filesystem::exists(socket())) << "nothing is left behind";
+}
+
+TEST_F(SidecarProcessTest, AFailedStartLeavesNoSocketAndNoObjects) {
+  Process sidecar = StartServing();
+  ASSERT_TRUE(sidecar.WaitForOutput("metrics=", kLong));
+  const size_t at = sidecar.output().find("metrics_port=");
+  ASSERT_NE(at, std::string::npos) << sidecar.output();
+  const std::string port = std::to_string(
+      std::atoi(sidecar.output().c_str() + at + strlen("metrics_port=")));
+  const std::string other = tree_.path("run/other.sock");
+  const Ended taken = Fails({"--budget=8Mi", "--socket=" + other,
+                             "--metrics-address=127.0.0.1:" + port});
+  EXPECT_EQ(taken.code, 1) << taken.output;
+  EXPECT_THAT(taken.output, HasSubstr(port));
+  EXPECT_FALSE(std::filesystem::exists(other));
+}
+
+}  // namespace
+}  // namespace purser::integration
