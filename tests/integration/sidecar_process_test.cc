@@ -3,15 +3,17 @@
 // The sidecar as a process: how it starts, why it does not, how it ends, and
 // what is left when it or a client is killed.
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -210,6 +212,42 @@ TEST_F(SidecarProcessTest, AFailedStartLeavesNoSocketAndNoObjects) {
   EXPECT_EQ(taken.code, 1) << taken.output;
   EXPECT_THAT(taken.output, HasSubstr(port));
   EXPECT_FALSE(std::filesystem::exists(other));
+}
+
+// KiB of a line of /proc/PID/status: "RssAnon:	    1760 kB".
+long StatusKib(pid_t pid, const std::string& name) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(name + ":"))
+      return std::stol(line.substr(name.size() + 1));
+  return -1;
+}
+
+// Clock ticks (10 ms) that all threads have used.
+long CpuTicks(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(stat, text);
+  std::istringstream after_name(text.substr(text.rfind(')') + 2));
+  std::vector<std::string> fields;
+  for (std::string field; after_name >> field;) fields.push_back(field);
+  return std::stol(fields.at(11)) + std::stol(fields.at(12));
+}
+
+TEST_F(SidecarProcessTest, IdleFootprint) {
+  Process sidecar = StartServing();
+  const long begin = CpuTicks(sidecar.pid());
+  EXPECT_FALSE(sidecar.WaitForOutput("never said", 3s));
+  const long ticks = CpuTicks(sidecar.pid()) - begin;
+  const long rss = StatusKib(sidecar.pid(), "VmRSS");
+  const long anonymous = StatusKib(sidecar.pid(), "RssAnon");
+  std::printf(
+      "idle: RSS %ld KiB, anonymous %ld KiB, %ld threads, %ld ms of "
+      "processor in 3 s\n",
+      rss, anonymous, StatusKib(sidecar.pid(), "Threads"), 10 * ticks);
+  EXPECT_LE(rss, 24 * 1024);
+  EXPECT_LE(anonymous, 5 * 1024);
+  EXPECT_LE(ticks, 2);
 }
 
 }  // namespace
