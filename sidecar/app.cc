@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sidecar/app.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -149,7 +150,9 @@ absl::Status App::ServeMetrics() {
 }
 
 void App::Run() {
-  base::WaitForSignal();
+  // A SIGHUP that was meant to reload must not cost the pod its queue pairs.
+  while (base::WaitForSignal() == SIGHUP)
+    base::LogInfo("SIGHUP: nothing to reload; restart to change the config");
   base::LogInfo("stopping");
 }
 

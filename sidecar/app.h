@@ -45,7 +45,7 @@ class App {
       Config config, const Environment& environment, rdma::Verbs& verbs);
   ~App();
 
-  // Serves until SIGINT, SIGTERM or SIGHUP, which base::BlockSignals() blocked.
+  // Serves until SIGTERM or SIGINT, which base::BlockSignals() blocked.
   void Run();
   // In reverse order of the start: attached clients are told, calls in flight
   // get half a second, the socket goes, then every queue pair and region is

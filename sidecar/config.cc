@@ -204,10 +204,12 @@ absl::StatusOr<Config> ParseConfig(const std::string& name,
   Config config;
   base::StrictYaml document(name, yaml);
   base::YamlMap root = document.Root();
-  std::string version = "v1";
-  if (root.String("version", &version) && version != "v1")
-    root.Fault("version", fmt::format("must be v1, is {}",
-                                      base::QuoteForMessage(version)));
+  std::string version;
+  if (root.String("version", &version) ? version != "v1" : !root.Has("version"))
+    root.Fault("version", version.empty()
+                              ? "is missing; begin the file with `version: v1`"
+                              : fmt::format("{} is not known; this is v1",
+                                            base::QuoteForMessage(version)));
   if (root.Strings("devices", &config.devices)) {
     if (const std::string fault = DevicesFault(config.devices); !fault.empty())
       root.Fault("devices", fault);

@@ -27,8 +27,8 @@ std::string Fault(const absl::Status& status) {
   return std::string(status.message());
 }
 
-TEST(ParseConfig, AnEmptyFileIsTheDefaults) {
-  const auto config = ParseConfig("sidecar.yaml", "");
+TEST(ParseConfig, AFileThatSaysNothingIsTheDefaults) {
+  const auto config = ParseConfig("sidecar.yaml", "version: v1\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->devices, IsEmpty());
   EXPECT_EQ(config->budget_bytes, std::nullopt);
@@ -64,8 +64,9 @@ maxClients: 7
 }
 
 TEST(ParseConfig, TheSocketFollowsTheSharedVolume) {
-  EXPECT_EQ(ParseConfig("c", "sharedVolume: /shared")->SocketPath(),
-            "/shared/sidecar.sock");
+  EXPECT_EQ(
+      ParseConfig("c", "version: v1\nsharedVolume: /shared")->SocketPath(),
+      "/shared/sidecar.sock");
 }
 
 TEST(ParseConfig, ReportsAllFaultsWithTheirPlaces) {
@@ -81,7 +82,7 @@ maxClients: 0
                                       .status());
   EXPECT_THAT(
       fault,
-      AllOf(HasSubstr("sidecar.yaml:1:10: version: must be v1, is \"v2\""),
+      AllOf(HasSubstr("sidecar.yaml:1:10: version: \"v2\" is not known"),
             HasSubstr("sidecar.yaml:2:"), HasSubstr("mlx5_0 is named twice"),
             HasSubstr("sidecar.yaml:3:1: budgt: unknown key (did you mean "
                       "\"budget\"?)"),
@@ -89,6 +90,12 @@ maxClients: 0
             HasSubstr("must be an absolute path, is \"shared\""),
             HasSubstr("sidecar.yaml:6:"), HasSubstr("sidecar.yaml:7:"),
             HasSubstr("loud"), HasSubstr("sidecar.yaml:8:")));
+}
+
+TEST(ParseConfig, TheVersionIsRequired) {
+  for (const char* text : {"", "version:\n", "budget: 1Mi\n"})
+    EXPECT_THAT(Fault(ParseConfig("c", text).status()),
+                HasSubstr("begin the file with `version: v1`"));
 }
 
 TEST(ParseConfig, ABudgetOfNothingIsAFault) {
@@ -113,7 +120,7 @@ TEST(ParseCommandLine, WithoutFlagsIsTheDefaults) {
 TEST(ParseCommandLine, FlagsOverrideTheFile) {
   fakes::FileTree tree;
   tree.Write("sidecar.yaml",
-             "budget: 1Gi\nlogLevel: debug\ndevices: [mlx5_9]\n"
+             "version: v1\nbudget: 1Gi\nlogLevel: debug\ndevices: [mlx5_9]\n"
              "memoryLimitFraction: 0.1\n");
   const std::string path = tree.path("sidecar.yaml");
   const auto invocation = Parse({"--config",
@@ -157,7 +164,7 @@ TEST(ParseCommandLine, FlagsOverrideTheFile) {
 
 TEST(ParseCommandLine, ReportsFaultsOfFlagsAndFileTogether) {
   fakes::FileTree tree;
-  tree.Write("sidecar.yaml", "logLevl: info\n");
+  tree.Write("sidecar.yaml", "version: v1\nlogLevl: info\n");
   const std::string path = tree.path("sidecar.yaml");
   const std::string fault = Fault(
       Parse({"--config", path.c_str(), "--budgt", "64Mi", "--device", "a",
@@ -166,7 +173,7 @@ TEST(ParseCommandLine, ReportsFaultsOfFlagsAndFileTogether) {
           .status());
   EXPECT_THAT(
       fault,
-      AllOf(HasSubstr(":1:1: logLevl: unknown key"),
+      AllOf(HasSubstr(":2:1: logLevl: unknown key"),
             HasSubstr("unknown flag --budgt (did you mean \"--budget\"?)"),
             HasSubstr("--device: device a is named twice"),
             HasSubstr("--budget: \"-1\""), HasSubstr("--log-level: log level"),
