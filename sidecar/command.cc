@@ -27,7 +27,7 @@ Environment ReadEnvironment() {
 int RunCommand(int argc, const char* const* argv, rdma::Verbs& verbs) {
   absl::StatusOr<Invocation> invocation = ParseCommandLine(argc, argv);
   if (!invocation.ok()) {
-    fmt::print(stderr, "purser-sidecar: {}\n",
+    fmt::print(stderr, "purser-sidecar: the configuration is not valid\n{}\n",
                std::string(invocation.status().message()));
     return kBadConfig;
   }

@@ -140,7 +140,8 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", "purser-sidecar " PURSER_VERSION);
   app.add_option("--config", flags.config, "YAML file; flags override it");
   app.add_option("--device", flags.devices,
-                 "RDMA device to open, may be repeated (default: all visible)")
+                 "RDMA device to open, may be repeated (default: all that the "
+                 "container was given)")
       ->expected(1)
       ->take_all();
   app.add_option("--budget", flags.budget,

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,7 +52,8 @@ Process::Process(std::vector<std::string> arguments,
                   Pointers(arguments).data(), Pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::runtime_error("cannot start " + arguments[0]);
-  pidfd_ = base::FileDescriptor(pidfd_open(pid_, 0));
+  pidfd_ =
+      base::FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   if (!pidfd_.valid()) throw std::runtime_error("pidfd_open");
 }
 
