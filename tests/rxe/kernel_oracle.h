@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernel itself says that soft-RoCE's queues take, in two ways that
+// know nothing of Purser.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace purser::rxe {
+
+// Bytes and number of the vmalloc areas made by rxe_queue_init, each less its
+// guard page. Root only.
+struct QueueAreas {
+  uint64_t bytes = 0;
+  uint64_t count = 0;
+  friend bool operator==(const QueueAreas&, const QueueAreas&) = default;
+};
+
+inline QueueAreas ReadQueueAreas() {
+  constexpr uint64_t kGuardPage = 4096;
+  QueueAreas areas;
+  std::ifstream file("/proc/vmallocinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("rxe_queue_init") == std::string::npos) continue;
+    uint64_t bytes = 0;
+    if (std::sscanf(line.c_str(), "%*s %lu", &bytes) != 1) continue;
+    areas.bytes += bytes - kGuardPage;
+    ++areas.count;
+  }
+  return areas;
+}
+
+// Bytes that a process has mapped of the device: each ring once.
+inline uint64_t ReadUverbsMappings(pid_t pid) {
+  uint64_t bytes = 0;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/maps");
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("/dev/infiniband/uverbs") == std::string::npos) continue;
+    uint64_t from = 0, to = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &from, &to) == 2)
+      bytes += to - from;
+  }
+  return bytes;
+}
+
+}  // namespace purser::rxe
