@@ -15,7 +15,9 @@ constexpr uint32_t kLeastEntry = 64;    // a cache line
 constexpr uint32_t kSendWqe = 208;      // rxe_send_wqe
 constexpr uint32_t kReceiveWqe = 40;    // rxe_recv_wqe
 constexpr uint32_t kSge = 16;           // ib_sge
-constexpr uint32_t kCqe = 64;           // rxe_cqe
+// rxe_cqe holds an ib_wc: 72 bytes since Linux 5.13 made its port_num 32 bits
+// wide, so 128 with the rounding up. It was 64 before.
+constexpr uint32_t kCqe = 72;
 constexpr uint32_t kPagePointer = 8;
 constexpr uint32_t kQueuePairStruct = 464;  // in the process
 constexpr uint32_t kCompletionQueueStruct = 344;
@@ -118,7 +120,7 @@ QueueMemory RxeCompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   const uint32_t page_size = LimitOr(limits.page_size, kDefaultPageSize);
 
   QueueMemory memory;
-  memory.completion_ring = RingOf(cqe, kCqe);
+  memory.completion_ring = RingOf(cqe, LimitOr(limits.cqe_size, kCqe));
   memory.completion.node = MappedBytes(memory.completion_ring, page_size);
   memory.buffer_bytes = memory.completion.node;
   memory.overhead.node = PageArrayBytes(memory.completion.node, page_size);

@@ -63,7 +63,10 @@ TEST(Golden, CompletionQueues) {
     Provider provider = Provider::kUnknown;
     DeviceLimits limits;
     if (row.provider == "mlx5") provider = Provider::kMlx5;
-    if (row.provider == "rxe") provider = Provider::kRxe;
+    if (row.provider == "rxe") {
+      provider = Provider::kRxe;
+      limits.cqe_size = 64;  // these rows are of kernels before 5.13
+    }
     if (row.provider == "mlx5_cqe128") {
       provider = Provider::kMlx5;
       limits.cqe_size = 128;
@@ -84,6 +87,33 @@ TEST(Golden, CompletionQueues) {
     }
   }
   EXPECT_EQ(compared, 62 + 62 + 62);
+}
+
+// What ibv_create_cq returned and the kernel allocated on Linux 6.1: the
+// mapping of the ring, and the array of its pages beside one of more than 512
+// pages.
+TEST(Golden, RxeCompletionQueuesAsMeasured) {
+  struct Measured {
+    uint32_t asked, cqe;
+    uint64_t ring_bytes, page_array_bytes;
+  };
+  for (const Measured& measured : {Measured{1, 1, 4096, 0},
+                                   {15, 15, 4096, 0},
+                                   {16, 31, 8192, 0},
+                                   {127, 127, 20480, 0},
+                                   {128, 255, 36864, 0},
+                                   {255, 255, 36864, 0},
+                                   {256, 511, 69632, 0},
+                                   {1022, 1023, 135168, 0},
+                                   {16382, 16383, 2101248, 8192},
+                                   {32767, 32767, 4198400, 12288}}) {
+    SCOPED_TRACE(measured.asked);
+    const QueueMemory memory =
+        CompletionQueueMemory(Provider::kRxe, {}, measured.asked);
+    EXPECT_EQ(memory.cap_cqe, measured.cqe);
+    EXPECT_EQ(memory.completion, (Charge{0, measured.ring_bytes}));
+    EXPECT_EQ(memory.overhead.node, measured.page_array_bytes);
+  }
 }
 
 }  // namespace

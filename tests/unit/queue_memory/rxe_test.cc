@@ -82,7 +82,7 @@ TEST(Rxe, BothRingsAndTheCompletionQueueHavePageArrays) {
                                     .max_recv_sge = 1};
   // 65536 x 64 + header = 1025 pages, too.
   EXPECT_EQ(Rxe(request).overhead.node, 2 * 12288u);
-  const QueueMemory cq = CompletionQueueMemory(Provider::kRxe, {}, 32767);
+  const QueueMemory cq = CompletionQueueMemory(Provider::kRxe, {}, 16382);
   EXPECT_EQ(cq.completion, (Charge{0, 2101248}));  // 513 pages
   EXPECT_EQ(cq.overhead, (Charge{344, 8192}));
 }
