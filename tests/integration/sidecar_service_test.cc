@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The service over a real unix socket: streams that stand for clients, polls
+// that wait, and data between the queue pairs of two sidecars.
+#include <fstream>
+#include <future>
+#include <iterator>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "sidecar/service.h"
+#include "tests/unit/sidecar/fake_sidecar.h"
+#include "tests/unit/sidecar/watching.h"
+
+namespace purser::sidecar {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A fake sidecar that serves on a socket of its own.
+class ServedSidecar {
+ public:
+  explicit ServedSidecar(FakeSidecarOptions options = {})
+      : sidecar_(std::move(options)),
+        service_(sidecar_.broker(), sidecar_.ledger(), sidecar_.budget(),
+                 sidecar_.counters()),
+        address_("unix:" + sidecar_.tree().path("sidecar.sock")) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+  }
+  ~ServedSidecar() { Stop(); }
+
+  void Stop() {
+    service_.Stop();
+    server_->Shutdown(std::chrono::system_clock::now() + kSoon);
+  }
+
+  FakeSidecar& sidecar() { return sidecar_; }
+  std::shared_ptr<grpc::Channel> NewChannel() const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(
+        address_, grpc::InsecureChannelCredentials(), arguments);
+  }
+
+ private:
+  FakeSidecar sidecar_;
+  Service service_;
+  const std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// One client: its stream and the calls it makes.
+class Client {
+ public:
+  explicit Client(const ServedSidecar& served, const std::string& name = "app")
+      : channel_(served.NewChannel()), stub_(v1::Sidecar::NewStub(channel_)) {
+    v1::AttachRequest request;
+    request.set_name(name);
+    stream_ = stub_->Attach(&stream_context_, request);
+    v1::AttachEvent event;
+    if (!stream_->Read(&event)) return;
+    attached_ = event.attached();
+  }
+  ~Client() {
+    if (stream_ != nullptr) Detach();
+  }
+
+  bool attached() const { return !attached_.client_id().empty(); }
+  const v1::Attached& attachment() const { return attached_; }
+  v1::Sidecar::Stub& stub() { return *stub_; }
+  grpc::Status Detach() {
+    stream_context_.TryCancel();
+    return Finish();
+  }
+  grpc::Status Finish() {
+    v1::AttachEvent event;
+    while (stream_->Read(&event)) continue;
+    const grpc::Status status = stream_->Finish();
+    stream_.reset();
+    return status;
+  }
+  bool ReadEvent(v1::AttachEvent* event) { return stream_->Read(event); }
+
+  v1::QueuePair Create() {
+    v1::CreateQueuePairRequest request;
+    request.set_client_id(attached_.client_id());
+    request.mutable_cap()->set_max_send_wr(100);
+    request.mutable_cap()->set_max_recv_wr(100);
+    request.mutable_cap()->set_max_send_sge(1);
+    request.mutable_cap()->set_max_recv_sge(1);
+    v1::CreateQueuePairResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status =
+        stub_->CreateQueuePair(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.queue_pair();
+  }
+
+  void Modify(v1::ModifyQueuePairRequest request, uint64_t id) {
+    request.set_client_id(attached_.client_id());
+    request.set_id(id);
+    v1::ModifyQueuePairResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status =
+        stub_->ModifyQueuePair(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(response.queue_pair().state(), request.state());
+  }
+
+  void Connect(const v1::QueuePair& own, const v1::Endpoint& peer) {
+    v1::ModifyQueuePairRequest init;
+    init.set_state(v1::QUEUE_PAIR_STATE_INIT);
+    init.set_port_num(own.local().port_num());
+    init.set_pkey_index(0);
+    init.set_qp_access_flags(IBV_ACCESS_REMOTE_WRITE);
+    Modify(init, own.id());
+    v1::ModifyQueuePairRequest rtr;
+    rtr.set_state(v1::QUEUE_PAIR_STATE_RTR);
+    rtr.set_path_mtu(std::min(own.local().mtu(), peer.mtu()));
+    rtr.set_dest_qp_num(peer.qp_num());
+    rtr.set_rq_psn(0);
+    rtr.set_max_dest_rd_atomic(1);
+    rtr.set_min_rnr_timer(12);
+    rtr.mutable_ah_attr()->set_dgid(peer.gid());
+    Modify(rtr, own.id());
+    v1::ModifyQueuePairRequest rts;
+    rts.set_state(v1::QUEUE_PAIR_STATE_RTS);
+    rts.set_sq_psn(0);
+    rts.set_timeout(14);
+    rts.set_retry_cnt(7);
+    rts.set_rnr_retry(7);
+    rts.set_max_rd_atomic(1);
+    Modify(rts, own.id());
+  }
+
+  v1::RegisterMemoryResponse Register(const std::string& path,
+                                      uint64_t length) {
+    v1::RegisterMemoryRequest request;
+    request.set_client_id(attached_.client_id());
+    request.set_path(path);
+    request.set_length(length);
+    request.set_access(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    v1::RegisterMemoryResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status =
+        stub_->RegisterMemory(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+
+  v1::PostResponse PostReceive(uint64_t id, uint64_t wr_id, uint64_t region_id,
+                               uint32_t length) {
+    v1::PostReceiveRequest request;
+    request.set_client_id(attached_.client_id());
+    request.set_id(id);
+    v1::ReceiveWorkRequest& wr = *request.add_work_requests();
+    wr.set_wr_id(wr_id);
+    v1::Sge& sge = *wr.add_sg_list();
+    sge.set_region_id(region_id);
+    sge.set_length(length);
+    v1::PostResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status =
+        stub_->PostReceive(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+
+  v1::PostResponse PostSend(uint64_t id, v1::SendWorkRequest wr) {
+    v1::PostSendRequest request;
+    request.set_client_id(attached_.client_id());
+    request.set_id(id);
+    *request.add_work_requests() = std::move(wr);
+    v1::PostResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status = stub_->PostSend(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+
+  grpc::Status Poll(grpc::ClientContext* context, uint64_t id, int64_t seconds,
+                    v1::PollCompletionsResponse* response) {
+    v1::PollCompletionsRequest request;
+    request.set_client_id(attached_.client_id());
+    request.set_id(id);
+    if (seconds != 0) request.mutable_wait()->set_seconds(seconds);
+    return stub_->PollCompletions(context, request, response);
+  }
+  v1::PollCompletionsResponse Poll(uint64_t id, int64_t seconds) {
+    v1::PollCompletionsResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status = Poll(&context, id, seconds, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Sidecar::Stub> stub_;
+  grpc::ClientContext stream_context_;
+  std::unique_ptr<grpc::ClientReader<v1::AttachEvent>> stream_;
+  v1::Attached attached_;
+};
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Waits until a poll of the queue pair is armed: from then on only an event
+// ends it.
+bool Armed(FakeSidecar& sidecar, uint64_t arms) {
+  return Eventually(
+      [&] { return sidecar.verbs().Calls("req_notify_cq") >= arms; });
+}
+
+TEST(SidecarServiceTest, DataMovesBetweenTheQueuePairsOfTwoSidecars) {
+  const auto fabric = fakes::NewFabric();
+  ServedSidecar a({.ipv4 = "192.0.2.1", .fabric = fabric});
+  ServedSidecar b({.ipv4 = "192.0.2.2", .fabric = fabric});
+  Client from(a), to(b);
+  a.sidecar().tree().Write("volume/out",
+                           "The quick brown fox" + std::string(4077, '.'));
+  b.sidecar().tree().Write("volume/in", std::string(8192, '\0'));
+  const auto out = from.Register("out", 4096), in = to.Register("in", 8192);
+  const v1::QueuePair source = from.Create(), target = to.Create();
+  from.Connect(source, target.local());
+  to.Connect(target, source.local());
+
+  ASSERT_EQ(to.PostReceive(target.id(), 7, in.region_id(), 4096).posted(), 1u);
+  auto received =
+      std::async(std::launch::async, [&] { return to.Poll(target.id(), 10); });
+  EXPECT_TRUE(Armed(b.sidecar(), 1));
+  v1::SendWorkRequest send;
+  send.set_wr_id(UINT64_MAX);
+  send.set_opcode(v1::SEND_OPCODE_SEND_WITH_IMM);
+  send.set_imm_data(0x01020304);
+  send.add_sg_list()->set_region_id(out.region_id());
+  send.mutable_sg_list(0)->set_length(19);
+  ASSERT_EQ(from.PostSend(source.id(), send).posted(), 1u);
+  const v1::PollCompletionsResponse arrived = received.get();
+  ASSERT_EQ(arrived.completions_size(), 1);
+  EXPECT_EQ(arrived.completions(0).wr_id(), 7u);
+  EXPECT_TRUE(arrived.completions(0).receive());
+  EXPECT_EQ(arrived.completions(0).byte_len(), 19u);
+  EXPECT_EQ(arrived.completions(0).imm_data(), 0x01020304u);
+  EXPECT_EQ(arrived.completions(0).status_name(), "SUCCESS");
+
+  v1::SendWorkRequest write;
+  write.set_wr_id(2);
+  write.set_opcode(v1::SEND_OPCODE_RDMA_WRITE);
+  write.set_remote_addr(in.remote_addr() + 4096);
+  write.set_rkey(in.rkey());
+  write.add_sg_list()->set_region_id(out.region_id());
+  write.mutable_sg_list(0)->set_offset(4);
+  write.mutable_sg_list(0)->set_length(5);
+  ASSERT_EQ(from.PostSend(source.id(), write).posted(), 1u);
+  const v1::PollCompletionsResponse sent = from.Poll(source.id(), 0);
+  ASSERT_EQ(sent.completions_size(), 2);
+  EXPECT_EQ(sent.completions(0).wr_id(), UINT64_MAX);
+  EXPECT_FALSE(sent.completions(0).receive());
+  EXPECT_EQ(sent.completions(1).wr_id(), 2u);
+  const std::string content = Contents(b.sidecar().tree().path("volume/in"));
+  EXPECT_EQ(content.substr(0, 19), "The quick brown fox");
+  EXPECT_EQ(content.substr(4096, 5), "quick");
+}
+
+TEST(SidecarServiceTest, AttachNamesTheDevices) {
+  ServedSidecar served({.mlx5 = true});
+  Client client(served);
+  ASSERT_TRUE(client.attached());
+  ASSERT_EQ(client.attachment().devices_size(), 2);
+  const v1::Device& device = client.attachment().devices(0);
+  EXPECT_EQ(device.name(), "rxe0");
+  EXPECT_EQ(device.provider(), "rxe");
+  EXPECT_EQ(device.port_state(), v1::PORT_STATE_ACTIVE);
+  EXPECT_EQ(device.link_layer(), v1::LINK_LAYER_ETHERNET);
+  EXPECT_EQ(device.active_mtu(), 1024u);
+  EXPECT_EQ(device.max_sge(), 32u);
+}
+
+TEST(SidecarServiceTest, WhenAStreamEndsWhatTheClientHeldIsGone) {
+  ServedSidecar served;
+  FakeSidecar& sidecar = served.sidecar();
+  sidecar.tree().Write("volume/buffer", std::string(4096, '\0'));
+  {
+    Client cancels(served);
+    cancels.Create();
+    cancels.Register("buffer", 4096);
+    EXPECT_EQ(sidecar.object_count(), 3);
+    cancels.Detach();
+  }
+  EXPECT_TRUE(Eventually([&] { return sidecar.object_count() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return sidecar.held_bytes() == 0; }));
+  EXPECT_EQ(sidecar.broker().clients().count(), 0u);
+}
+
+TEST(SidecarServiceTest, AnEndedClientIsUnauthenticated) {
+  ServedSidecar served;
+  Client client(served);
+  const v1::QueuePair queue_pair = client.Create();
+  EXPECT_EQ(client.Detach().error_code(), grpc::CANCELLED);
+  EXPECT_TRUE(Eventually(
+      [&] { return served.sidecar().broker().clients().count() == 0; }));
+  v1::PollCompletionsResponse response;
+  grpc::ClientContext context;
+  EXPECT_EQ(client.Poll(&context, queue_pair.id(), 1, &response).error_code(),
+            grpc::UNAUTHENTICATED);
+}
+
+TEST(SidecarServiceTest, RefusesNamesAndClientsThatAreTooMany) {
+  ServedSidecar served({.max_clients = 1});
+  Client bad_name(served, std::string(64, 'x'));
+  EXPECT_FALSE(bad_name.attached());
+  EXPECT_EQ(bad_name.Finish().error_code(), grpc::INVALID_ARGUMENT);
+  Client first(served);
+  ASSERT_TRUE(first.attached());
+  Client second(served);
+  EXPECT_FALSE(second.attached());
+  const grpc::Status status = second.Finish();
+  EXPECT_EQ(status.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("maxClients is 1"));
+  first.Detach();
+  EXPECT_TRUE(Eventually(
+      [&] { return served.sidecar().broker().clients().count() == 0; }));
+  EXPECT_TRUE(Client(served).attached());
+}
+
+TEST(SidecarServiceTest, AWaitingPollEndsAtItsTimeWithNothing) {
+  ServedSidecar served;
+  Client client(served);
+  const v1::QueuePair queue_pair = client.Create();
+  v1::PollCompletionsRequest request;
+  request.set_client_id(client.attachment().client_id());
+  request.set_id(queue_pair.id());
+  request.mutable_wait()->set_nanos(20'000'000);
+  v1::PollCompletionsResponse response;
+  grpc::ClientContext context;
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(client.stub().PollCompletions(&context, request, &response).ok());
+  EXPECT_EQ(response.completions_size(), 0);
+  EXPECT_GE(std::chrono::steady_clock::now() - start,
+            std::chrono::milliseconds(20));
+}
+
+TEST(SidecarServiceTest, PollRefusesWaitsAndCountsOutOfRange) {
+  ServedSidecar served;
+  Client client(served);
+  const v1::QueuePair queue_pair = client.Create();
+  const auto code = [&](int64_t seconds, int32_t nanos, uint32_t entries) {
+    v1::PollCompletionsRequest request;
+    request.set_client_id(client.attachment().client_id());
+    request.set_id(queue_pair.id());
+    request.set_max_entries(entries);
+    request.mutable_wait()->set_seconds(seconds);
+    request.mutable_wait()->set_nanos(nanos);
+    v1::PollCompletionsResponse response;
+    grpc::ClientContext context;
+    return client.stub()
+        .PollCompletions(&context, request, &response)
+        .error_code();
+  };
+  EXPECT_EQ(code(11, 0, 0), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(code(10, 1, 0), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(code(-1, 0, 0), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(code(0, -1, 0), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(code(INT64_MAX, 0, 0), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(code(0, 1'000'000'000, 0), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(code(0, 0, 4097), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(code(0, 0, 4096), grpc::OK);
+}
+
+TEST(SidecarServiceTest, AWaitingPollEndsWhenItsQueuePairDoes) {
+  ServedSidecar served;
+  Client client(served);
+  const v1::QueuePair queue_pair = client.Create();
+  v1::PollCompletionsResponse response;
+  grpc::ClientContext context;
+  auto polled = std::async(std::launch::async, [&] {
+    return client.Poll(&context, queue_pair.id(), 10, &response);
+  });
+  EXPECT_TRUE(Armed(served.sidecar(), 1));
+  ASSERT_TRUE(served.sidecar()
+                  .queue_pairs()
+                  .Destroy(client.attachment().client_id(), queue_pair.id())
+                  .ok());
+  EXPECT_EQ(polled.get().error_code(), grpc::NOT_FOUND);
+}
+
+TEST(SidecarServiceTest, ACancelledPollHoldsNothing) {
+  ServedSidecar served;
+  Client client(served);
+  const v1::QueuePair queue_pair = client.Create();
+  v1::PollCompletionsResponse response;
+  grpc::ClientContext context;
+  auto polled = std::async(std::launch::async, [&] {
+    return client.Poll(&context, queue_pair.id(), 10, &response);
+  });
+  EXPECT_TRUE(Armed(served.sidecar(), 1));
+  context.TryCancel();
+  EXPECT_EQ(polled.get().error_code(), grpc::CANCELLED);
+  grpc::ClientContext impatient;
+  impatient.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(20));
+  EXPECT_EQ(
+      client.Poll(&impatient, queue_pair.id(), 10, &response).error_code(),
+      grpc::DEADLINE_EXCEEDED);
+}
+
+TEST(SidecarServiceTest, ManyPollsWaitAtOnceAndEachGetsItsOwn) {
+  constexpr int kClients = 40;  // more than gRPC has threads
+  ServedSidecar served;
+  Client client(served);
+  std::vector<v1::QueuePair> queue_pairs;
+  std::vector<std::future<v1::PollCompletionsResponse>> polls;
+  for (int i = 0; i < kClients; ++i) {
+    queue_pairs.push_back(client.Create());
+    client.Connect(queue_pairs[i], queue_pairs[i].local());
+    polls.push_back(std::async(std::launch::async, [&, i] {
+      return client.Poll(queue_pairs[i].id(), 10);
+    }));
+    EXPECT_TRUE(Armed(served.sidecar(), i + 1));
+  }
+  for (int i = 0; i < kClients; ++i) {
+    v1::SendWorkRequest write;
+    write.set_wr_id(i);
+    write.set_opcode(v1::SEND_OPCODE_RDMA_WRITE);
+    EXPECT_EQ(client.PostSend(queue_pairs[i].id(), write).posted(), 1u);
+  }
+  for (int i = 0; i < kClients; ++i) {
+    const v1::PollCompletionsResponse response = polls[i].get();
+    ASSERT_EQ(response.completions_size(), 1);
+    EXPECT_EQ(response.completions(0).wr_id(), i);
+  }
+}
+
+TEST(SidecarServiceTest, ALostDeviceIsToldAfterItsObjectsAreGone) {
+  ServedSidecar served;
+  Client client(served);
+  const v1::QueuePair queue_pair = client.Create();
+  served.sidecar().verbs().RaiseAsyncEvent("rxe0", IBV_EVENT_DEVICE_FATAL);
+  v1::AttachEvent event;
+  ASSERT_TRUE(client.ReadEvent(&event));
+  EXPECT_EQ(event.device_lost().device(), "rxe0");
+  EXPECT_EQ(served.sidecar().object_count(), 0);
+  v1::PollCompletionsResponse response;
+  grpc::ClientContext context;
+  EXPECT_EQ(client.Poll(&context, queue_pair.id(), 0, &response).error_code(),
+            grpc::NOT_FOUND);
+}
+
+TEST(SidecarServiceTest, StopEndsStreamsAndWaitingPollsAtOnce) {
+  ServedSidecar served;
+  Client client(served);
+  const v1::QueuePair queue_pair = client.Create();
+  v1::PollCompletionsResponse response;
+  grpc::ClientContext context;
+  auto polled = std::async(std::launch::async, [&] {
+    return client.Poll(&context, queue_pair.id(), 10, &response);
+  });
+  EXPECT_TRUE(Armed(served.sidecar(), 1));
+  const auto start = std::chrono::steady_clock::now();
+  served.Stop();
+  EXPECT_EQ(client.Finish().error_code(), grpc::UNAVAILABLE);
+  EXPECT_FALSE(polled.get().ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_TRUE(Eventually([&] { return served.sidecar().held_bytes() == 0; }));
+}
+
+}  // namespace
+}  // namespace purser::sidecar
