@@ -64,6 +64,14 @@ absl::Status CheckRange(const base::FileDescriptor& file,
         fmt::format("{} has {} bytes; offset {} + length {} is beyond its end "
                     "(ftruncate it to its size before registering)",
                     name, size, offset, length));
+  // Pages that do not exist yet would be charged to this process.
+  const uint64_t allocated = static_cast<uint64_t>(status.st_blocks) * 512;
+  if (allocated < offset + length)
+    return absl::FailedPreconditionError(fmt::format(
+        "{} has holes: {} bytes of it are allocated, offset {} + length {} are "
+        "to be registered; allocate it first (posix_fallocate), so that its "
+        "pages are charged to your container and not to the sidecar's",
+        name, allocated, offset, length));
   return absl::OkStatus();
 }
 

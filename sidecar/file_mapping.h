@@ -19,7 +19,7 @@ class FileMapping {
   // `volume`: a descriptor of the shared volume's directory. `path` is relative
   // to it and never leaves it, whatever the client makes of the directories
   // meanwhile (openat2). InvalidArgument, NotFound, OutOfRange (the file is
-  // shorter), each with what was asked.
+  // shorter), FailedPrecondition (it has holes), each with what was asked.
   static absl::StatusOr<FileMapping> Map(const base::FileDescriptor& volume,
                                          const std::string& path,
                                          uint64_t offset, uint64_t length);

@@ -134,6 +134,18 @@ TEST_F(RegionsTest, TakesRegularFilesAlone) {
   EXPECT_TRUE(Register(request).ok());
 }
 
+TEST_F(RegionsTest, HolesWouldBeChargedToTheSidecar) {
+  sidecar_.tree().Write("volume/sparse", "x");
+  ASSERT_EQ(truncate(sidecar_.tree().path("volume/sparse").c_str(), 1 << 30),
+            0);
+  Regions::Request request = Request();
+  request.path = "sparse";
+  request.length = 1 << 30;
+  const absl::Status status = Refused(request);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(Text(status), HasSubstr("posix_fallocate"));
+}
+
 TEST_F(RegionsTest, ChecksAccessFlags) {
   Regions::Request request = Request();
   for (uint32_t access :
