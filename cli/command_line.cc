@@ -262,8 +262,10 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   AddOutput(*list_app, list.output);
   CLI::App* destroy_app = qp->add_subcommand(
       "destroy", "Destroy detached queue pairs (others end with their holder)");
+  CLI::Option* all =
+      destroy_app->add_flag("--all", destroy.all, "All that are detached");
   destroy_app->add_option("id", destroy.ids, "As `purser qp list` shows")
-      ->required();
+      ->excludes(all);
   CLI::App* ping_app = AddPing(*qp, ping);
   CLI::App* fill_app = AddFill(*qp, fill, fill_caps);
   CLI::App* budget_app = app.add_subcommand(
@@ -278,6 +280,11 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   }
   if (ping_app->parsed() && !ping.listen && !ping.connect) {
     err << "purser: qp ping needs --listen PORT or --connect HOST:PORT\n";
+    *exit_code = kUsage;
+    return std::nullopt;
+  }
+  if (destroy_app->parsed() && destroy.ids.empty() && !destroy.all) {
+    err << "purser: qp destroy needs ids, or --all\n";
     *exit_code = kUsage;
     return std::nullopt;
   }

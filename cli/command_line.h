@@ -31,6 +31,7 @@ struct ListCommand {
 };
 struct DestroyCommand {
   std::vector<uint64_t> ids;
+  bool all = false;  // that are detached
 };
 struct BudgetCommand {
   Output output = Output::kTable;

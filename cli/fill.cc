@@ -95,20 +95,14 @@ std::string Render(const FillCommand& command, const Filled& filled) {
   row("posts it takes", queue_pair.send_slots(), "by the provider's rule");
   row("posted", filled.posted, "");
   table.Row({"next post", filled.failure.error_name(),
-             fmt::format("errno {}: {}", filled.failure.error_number(),
-                         filled.failure.message())});
+             fmt::format("errno {}", filled.failure.error_number())});
   return fmt::format(
-             "filled the send queue of queue pair {} on {} ({}), whose peer "
-             "has no receives\n",
+             "filled the send queue of queue pair {} on {}, which takes {}; "
+             "its "
+             "peer has no receives\n",
              queue_pair.id(), queue_pair.device(),
              Bytes(queue_pair.memory().total_bytes())) +
-         table.Text() +
-         "  A post holds its place until it completes. When this happens to an "
-         "application:\n"
-         "  poll completions before posting more, let the peer post receives, "
-         "or ask for a\n"
-         "  deeper queue (`purser qp create --send-wr N` says what it "
-         "costs).\n";
+         table.Text() + "  " + filled.failure.message() + "\n";
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/json.h"
@@ -24,15 +26,26 @@ int List(const ListCommand& command, client::Client& client,
 
 int Destroy(const DestroyCommand& command, client::Client& client,
             Environment& environment) {
-  int exit_code = kOk;
-  for (const uint64_t id : command.ids) {
-    auto returned = client.Destroy(id);
-    if (returned.ok())
-      environment.out << fmt::format("queue pair {} destroyed, {} returned\n",
-                                     id, Bytes(*returned));
-    else
-      exit_code = Fail(returned.status(), environment);
+  std::vector<uint64_t> ids = command.ids;
+  if (command.all) {
+    auto queue_pairs = client.List();
+    if (!queue_pairs.ok()) return Fail(queue_pairs.status(), environment);
+    for (const v1::QueuePair& queue_pair : *queue_pairs)
+      if (queue_pair.detached()) ids.push_back(queue_pair.id());
   }
+  int exit_code = kOk;
+  uint64_t destroyed = 0, bytes = 0;
+  for (const uint64_t id : ids) {
+    auto returned = client.Destroy(id);
+    if (!returned.ok()) {
+      exit_code = Fail(returned.status(), environment);
+      continue;
+    }
+    ++destroyed;
+    bytes += *returned;
+  }
+  environment.out << fmt::format("{} destroyed, {} returned to the budget\n",
+                                 Count(destroyed, "queue pair"), Bytes(bytes));
   return exit_code;
 }
 

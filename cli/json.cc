@@ -30,7 +30,6 @@ std::string Json(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
   options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
   std::string json;
   // Fails for an Any of unknown type alone, and these messages have none.
   (void)google::protobuf::util::MessageToJsonString(message, &json, options);

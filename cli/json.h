@@ -7,9 +7,9 @@
 
 namespace purser::cli {
 
-// protobuf's JSON with the field names of the .proto, fields of value 0 too,
-// and a line feed at the end. 64-bit numbers are strings, as protobuf has them.
-// GIDs are text, "::ffff:10.0.0.1", where protobuf has base64.
+// protobuf's JSON (names in lowerCamelCase, 64-bit numbers as strings), fields
+// of value 0 too, and a line feed at the end. GIDs are text, "::ffff:10.0.0.1",
+// where protobuf has base64.
 std::string Json(const google::protobuf::Message& message);
 
 }  // namespace purser::cli

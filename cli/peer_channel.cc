@@ -46,9 +46,14 @@ std::string AddressText(const sockaddr* address, socklen_t length) {
   if (getnameinfo(address, length, host, sizeof(host), port, sizeof(port),
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return "unknown address";
-  const bool v6 = address->sa_family == AF_INET6;
-  return v6 ? fmt::format("[{}]:{}", host, port)
-            : fmt::format("{}:{}", host, port);
+  std::string_view text = host;
+  // As an IPv4 peer looks to a socket for both families.
+  constexpr std::string_view mapped = "::ffff:";
+  if (text.starts_with(mapped) && text.find('.') != std::string_view::npos)
+    text.remove_prefix(mapped.size());
+  const bool v6 = text.find(':') != std::string_view::npos;
+  return v6 ? fmt::format("[{}]:{}", text, port)
+            : fmt::format("{}:{}", text, port);
 }
 
 void SetNoDelay(int fd) {

@@ -195,21 +195,13 @@ std::string RenderCreatedMany(uint32_t asked,
 
 std::string RenderRefusal(const v1::Refusal& refusal,
                           const std::string& message) {
-  std::string text;
-  if (refusal.reason() == v1::REASON_BUDGET) {
-    text = RenderBudgetRefusal(refusal);
-  } else {
-    text = fmt::format("refused: {}\n", message);
-    if (refusal.reason() == v1::REASON_DEVICE_LIMIT) {
-      Table table("lr", 2);
-      table.Row({"asked", FormatCount(refusal.asked_value())});
-      table.Row({refusal.limit(), FormatCount(refusal.limit_value())});
-      text += table.Text();
-    }
-  }
-  if (!refusal.remedy().empty())
-    text += fmt::format("  what to do: {}\n", refusal.remedy());
-  return text;
+  const bool by_budget = refusal.reason() == v1::REASON_BUDGET;
+  const std::string text = by_budget ? RenderBudgetRefusal(refusal)
+                                     : fmt::format("refused: {}\n", message);
+  if (refusal.remedy().empty() ||
+      text.find(refusal.remedy()) != std::string::npos)
+    return text;
+  return text + fmt::format("  what to do: {}\n", refusal.remedy());
 }
 
 std::string RenderList(const std::vector<v1::QueuePair>& queue_pairs) {

@@ -18,8 +18,8 @@ std::string RenderCreated(const v1::Capabilities& asked,
 // Several alike, in a few lines.
 std::string RenderCreatedMany(uint32_t asked,
                               std::span<const v1::QueuePair> queue_pairs);
-// The calculation that refused. `message`: the status's, for reasons that have
-// no figures.
+// The calculation by which the budget refused; for other reasons the status's
+// `message`.
 std::string RenderRefusal(const v1::Refusal& refusal,
                           const std::string& message);
 std::string RenderList(const std::vector<v1::QueuePair>& queue_pairs);

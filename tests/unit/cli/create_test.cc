@@ -102,8 +102,8 @@ TEST_F(CreateTest, JsonGoesToStdoutAlone) {
   Purser purser;
   EXPECT_EQ(purser(Create({"--detach", "-o", "json", "--count", "2"})), kOk);
   EXPECT_THAT(purser.out.text(),
-              AllOf(testing::StartsWith("{\n \"queue_pairs\": ["),
-                    HasSubstr("\"send_slots\": 127")));
+              AllOf(testing::StartsWith("{\n \"queuePairs\": ["),
+                    HasSubstr("\"sendSlots\": 127")));
 }
 
 TEST_F(CreateTest, NoticesThatTheSidecarIsGone) {

@@ -15,13 +15,12 @@ TEST_F(FillTest, PostsUntilTheSendQueueRefuses) {
     EXPECT_EQ(
         purser(Here({"qp", "fill", "--send-wr", "100", "--burst", burst})),
         kOk);
-    EXPECT_THAT(
-        purser.out.text(),
-        AllOf(HasSubstr("  max_send_wr asked       100\n"),
-              HasSubstr("  posts it takes          127  by"),
-              HasSubstr("  posted                  127\n"),
-              HasSubstr("  next post            ENOMEM  errno 12: send queue "
-                        "full: 127 of 127 posted")));
+    EXPECT_THAT(purser.out.text(),
+                AllOf(HasSubstr("  max_send_wr asked       100\n"),
+                      HasSubstr("  posts it takes          127  by"),
+                      HasSubstr("  posted                  127\n"),
+                      HasSubstr("  next post            ENOMEM  errno 12\n"
+                                "  send queue full: 127 of 127 posted\n")));
   }
   EXPECT_EQ(sidecar_.queue_pairs(), 0u);
   EXPECT_EQ(fabric_.regions(), 0u);

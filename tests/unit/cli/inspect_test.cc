@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "client/client.h"
 #include "tests/unit/cli/cli_fixture.h"
 
 namespace purser::cli {
@@ -33,11 +34,10 @@ TEST_F(InspectTest, ListsAndDestroysTheDetached) {
   EXPECT_THAT(list.out.text(), AllOf(HasSubstr("purser (detached)"),
                                      HasSubstr("2 queue pairs, 14,336 bytes")));
   Purser destroy;
-  const std::string id = FirstId();
-  EXPECT_EQ(destroy(Here({"qp", "destroy", id})), kOk);
-  EXPECT_EQ(destroy.out.text(), "queue pair " + id +
-                                    " destroyed, 7,168 bytes (7 KiB) "
-                                    "returned\n");
+  EXPECT_EQ(destroy(Here({"qp", "destroy", FirstId()})), kOk);
+  EXPECT_EQ(destroy.out.text(),
+            "1 queue pair destroyed, 7,168 bytes (7 KiB) returned to the "
+            "budget\n");
   EXPECT_EQ(sidecar_.queue_pairs(), 1u);
 }
 
@@ -46,8 +46,22 @@ TEST_F(InspectTest, DestroyGoesOnAfterAFailure) {
   Purser destroy;
   EXPECT_EQ(destroy(Here({"qp", "destroy", "999", FirstId()})), kFailure);
   EXPECT_THAT(destroy.err.text(), HasSubstr("no queue pair 999"));
-  EXPECT_THAT(destroy.out.text(), HasSubstr("destroyed"));
+  EXPECT_THAT(destroy.out.text(), HasSubstr("1 queue pair destroyed"));
   EXPECT_EQ(sidecar_.queue_pairs(), 0u);
+}
+
+TEST_F(InspectTest, DestroyAllLeavesWhatOthersHold) {
+  CreateDetached("3");
+  auto other = client::Client::Connect(sidecar_.socket_path(), "other");
+  ASSERT_TRUE(other.ok());
+  auto held = (*other)->CreateQueuePair({});
+  ASSERT_TRUE(held.ok());
+  Purser destroy;
+  EXPECT_EQ(destroy(Here({"qp", "destroy", "--all"})), kOk);
+  EXPECT_THAT(destroy.out.text(), HasSubstr("3 queue pairs destroyed"));
+  EXPECT_EQ(sidecar_.queue_pairs(), 1u);
+  EXPECT_EQ(destroy(Here({"qp", "destroy", "--all"})), kOk);
+  EXPECT_THAT(destroy.out.text(), HasSubstr("0 queue pairs destroyed"));
 }
 
 TEST_F(InspectTest, ShowsTheBudget) {
@@ -61,14 +75,14 @@ TEST_F(InspectTest, ShowsTheBudget) {
   EXPECT_EQ(json(Here({"budget", "-o", "json"})), kOk);
   EXPECT_THAT(json.out.text(),
               AllOf(StartsWith("{\n"), HasSubstr("\"binding\": true"),
-                    HasSubstr("\"queue_pairs\": 1")));
+                    HasSubstr("\"queuePairs\": 1")));
 }
 
 TEST_F(InspectTest, ListsAsJson) {
   CreateDetached("1");
   Purser json;
   EXPECT_EQ(json(Here({"qp", "list", "-o", "json"})), kOk);
-  EXPECT_THAT(json.out.text(), AllOf(StartsWith("{\n \"queue_pairs\": ["),
+  EXPECT_THAT(json.out.text(), AllOf(StartsWith("{\n \"queuePairs\": ["),
                                      HasSubstr("\"::ffff:10.0.0.1\"")));
 }
 

@@ -13,7 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(JsonTest, HasTheProtosNamesZerosAndReadableGids) {
+TEST(JsonTest, HasZerosAndReadableGids) {
   v1::ListQueuePairsResponse list;
   v1::QueuePair& queue_pair = *list.add_queue_pairs();
   queue_pair.set_id(7);
@@ -24,8 +24,8 @@ TEST(JsonTest, HasTheProtosNamesZerosAndReadableGids) {
   list.add_queue_pairs()->mutable_local();
   const std::string json = Json(list);
   EXPECT_THAT(json,
-              AllOf(HasSubstr("\"queue_pairs\": ["), HasSubstr("\"id\": \"7\""),
-                    HasSubstr("\"qp_num\": 18"), HasSubstr("\"send_slots\": 0"),
+              AllOf(HasSubstr("\"queuePairs\": ["), HasSubstr("\"id\": \"7\""),
+                    HasSubstr("\"qpNum\": 18"), HasSubstr("\"sendSlots\": 0"),
                     HasSubstr("\"gid\": \"::ffff:10.0.0.1\""),
                     HasSubstr("\"gid\": \"\""),
                     HasSubstr("\"\\\"gid\\\": \\\"AAAA\\\"\"")));

@@ -89,6 +89,17 @@ TEST_F(PeerChannelTest, WorksOverIpv6) {
   EXPECT_EQ(near->peer(), address);
 }
 
+TEST_F(PeerChannelTest, NamesAnIpv4PeerOfABothFamiliesSocketAsIpv4) {
+  auto listener = base::ListenTcp(":0");
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  auto near = PeerChannel::Connect(
+      "127.0.0.1:" + std::to_string(listener->port), kLong);
+  ASSERT_TRUE(near.ok()) << near.status();
+  auto far = PeerChannel::Accept(listener->socket.get(), kLong);
+  ASSERT_TRUE(far.ok()) << far.status();
+  EXPECT_THAT(far->peer(), testing::StartsWith("127.0.0.1:"));
+}
+
 TEST_F(PeerChannelTest, RefusesWhatIsNoFrame) {
   EXPECT_THAT(
       std::string(ReceiveAfter("GET / HTTP/1.1\r\n\r\n", false).message()),
