@@ -52,7 +52,7 @@ struct PingCommand {
   uint32_t message_bytes = 4096;
   uint64_t iterations = 100;
   uint64_t stream_bytes = 0;
-  uint32_t chunk_bytes = 128 << 10;
+  uint32_t chunk_bytes = 512 << 10;
 };
 
 struct Invocation {
