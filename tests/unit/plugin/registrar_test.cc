@@ -16,6 +16,8 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 constexpr const char* kHca = "rdma/hca";
+// Only a failing test waits that long; a loaded machine may take some of it.
+constexpr auto kLong = 60s;
 
 std::shared_ptr<const Snapshot> Node() {
   auto snapshot = std::make_shared<Snapshot>();
@@ -50,7 +52,7 @@ class RegistrarTest : public ::testing::Test {
         options_, std::vector<ResourceServer*>{server_.get()}, wakeup_);
     registrar_->Start();
   }
-  bool Advertised() { return kubelet_.WaitForAllocatable(kHca, 5s); }
+  bool Advertised() { return kubelet_.WaitForAllocatable(kHca, kLong); }
   int Registrations() {
     const auto resource = kubelet_.resource(kHca);
     return resource ? resource->registrations : 0;
@@ -58,7 +60,7 @@ class RegistrarTest : public ::testing::Test {
   Registrar::ResourceState State() { return registrar_->States().front(); }
   // The registrar's thread tells no one; it is asked until it agrees.
   bool Becomes(const std::function<bool(const Registrar::ResourceState&)>& is) {
-    const auto until = std::chrono::steady_clock::now() + 5s;
+    const auto until = std::chrono::steady_clock::now() + kLong;
     while (!is(State())) {
       if (std::chrono::steady_clock::now() > until) return false;
       std::this_thread::yield();
@@ -119,7 +121,7 @@ TEST_F(RegistrarTest, RegistersAnewAfterEachRestartOfTheKubelet) {
         [&](const auto& r) {
           return r.registrations == 1 + restart && r.healthy.size() == 3;
         },
-        5s))
+        kLong))
         << restart;
   }
   EXPECT_TRUE(BecomesReady());
@@ -150,7 +152,7 @@ TEST_F(RegistrarTest, RebindsAndRegistersWhenItsSocketIsDeleted) {
       [](const auto& r) {
         return r.registrations == 2 && r.connected && r.healthy.size() == 3;
       },
-      5s));
+      kLong));
 }
 
 // The kubelet never dials again after a stream broke.
@@ -161,11 +163,11 @@ TEST_F(RegistrarTest, RegistersAnewWhenTheStreamIsLost) {
   ASSERT_TRUE(Advertised());
   kubelet_.DropStream(kHca);
   ASSERT_TRUE(kubelet_.WaitFor(
-      kHca, [](const auto& r) { return !r.connected; }, 5s));
+      kHca, [](const auto& r) { return !r.connected; }, kLong));
   EXPECT_EQ(kubelet_.resource(kHca)->healthy.size(), 0u);
   EXPECT_TRUE(kubelet_.WaitFor(
       kHca, [](const auto& r) { return r.connected && r.healthy.size() == 3; },
-      5s));
+      kLong));
   EXPECT_GE(Registrations(), 2);
 }
 
@@ -176,7 +178,7 @@ TEST_F(RegistrarTest, RegistersEverMoreSlowlyWhereNoStreamIsOpened) {
   StartPlugin();
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(kubelet_.WaitFor(
-      kHca, [](const auto& r) { return r.registrations == 3; }, 5s));
+      kHca, [](const auto& r) { return r.registrations == 3; }, kLong));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 300ms);
   EXPECT_FALSE(State().readiness.ok());
   kubelet_.IgnoreLists(false);
@@ -226,11 +228,11 @@ TEST_F(RegistrarTest, StopCancelsARegistrationUnderWay) {
   ASSERT_TRUE(kubelet_.Start().ok());
   kubelet_.DelayRegistrations(30s);
   StartPlugin();
-  ASSERT_TRUE(kubelet_.WaitForRegisterCalls(1, 5s));
+  ASSERT_TRUE(kubelet_.WaitForRegisterCalls(1, kLong));
   const auto begin = std::chrono::steady_clock::now();
   registrar_->Stop();
   registrar_->Stop();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
 TEST_F(RegistrarTest, AnotherPluginOnTheSocketIsAnErrorUntilItGoes) {

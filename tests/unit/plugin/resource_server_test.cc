@@ -18,6 +18,9 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
+// Only a failing test waits that long; a loaded machine may take some of it.
+constexpr auto kLong = 60s;
+
 std::shared_ptr<const Snapshot> Node(DeviceHealth health) {
   auto snapshot = std::make_shared<Snapshot>();
   Device device;
@@ -34,7 +37,7 @@ std::shared_ptr<const Snapshot> Node(DeviceHealth health) {
 class Watcher {
  public:
   explicit Watcher(const std::string& socket) {
-    auto dialled = fakes::KubeletEndpoint::Dial(socket, 5s);
+    auto dialled = fakes::KubeletEndpoint::Dial(socket, kLong);
     EXPECT_TRUE(dialled.ok()) << dialled.status();
     endpoint_ = *std::move(dialled);
     endpoint_->Watch(
@@ -51,7 +54,7 @@ class Watcher {
   }
   // nullopt: none came in time.
   std::optional<v1beta1::ListAndWatchResponse> Next(
-      std::chrono::milliseconds timeout = 5s) {
+      std::chrono::milliseconds timeout = kLong) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, timeout, [&] { return !lists_.empty() || end_; });
     if (lists_.empty()) return std::nullopt;
@@ -61,7 +64,7 @@ class Watcher {
   }
   std::optional<absl::Status> End() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, 5s, [&] { return end_.has_value(); });
+    changed_.wait_for(lock, kLong, [&] { return end_.has_value(); });
     return end_;
   }
   fakes::KubeletEndpoint& endpoint() { return *endpoint_; }
@@ -91,7 +94,7 @@ class ResourceServerTest : public ::testing::Test {
 TEST_F(ResourceServerTest, AnswersAsSoonAsItIsBound) {
   ASSERT_TRUE(server_.Bind().ok());
   EXPECT_TRUE(server_.SocketIntact().value());
-  const auto dialled = fakes::KubeletEndpoint::Dial(socket(), 5s);
+  const auto dialled = fakes::KubeletEndpoint::Dial(socket(), kLong);
   ASSERT_TRUE(dialled.ok()) << dialled.status();
   EXPECT_FALSE((*dialled)->options().pre_start_required());
   EXPECT_FALSE((*dialled)->options().get_preferred_allocation_available());
@@ -194,7 +197,7 @@ TEST_F(ResourceServerTest, TakesTheNameOfAStaleSocketButNotOfALiveOne) {
   EXPECT_TRUE(absl::IsAlreadyExists(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr(socket()));
   EXPECT_TRUE(server_.SocketIntact().value());
-  EXPECT_TRUE(fakes::KubeletEndpoint::Dial(socket(), 5s).ok());
+  EXPECT_TRUE(fakes::KubeletEndpoint::Dial(socket(), kLong).ok());
 
   // As kill -9 leaves it: a socket that nobody serves.
   std::filesystem::create_hard_link(socket(), tree_.path("d/kept"));
@@ -202,7 +205,7 @@ TEST_F(ResourceServerTest, TakesTheNameOfAStaleSocketButNotOfALiveOne) {
   std::filesystem::rename(tree_.path("d/kept"), socket());
   second.Update(Node(DeviceHealth::kHealthy));
   EXPECT_TRUE(second.Bind().ok());
-  EXPECT_TRUE(fakes::KubeletEndpoint::Dial(socket(), 5s).ok());
+  EXPECT_TRUE(fakes::KubeletEndpoint::Dial(socket(), kLong).ok());
 }
 
 TEST_F(ResourceServerTest, LeavesNothingButItsSocketInTheDirectory) {
@@ -237,7 +240,7 @@ TEST_F(ResourceServerTest, SaysWhatIsWrongWithThePath) {
 
 TEST_F(ResourceServerTest, AllocateAnswersForEachContainer) {
   ASSERT_TRUE(server_.Bind().ok());
-  const auto endpoint = *fakes::KubeletEndpoint::Dial(socket(), 5s);
+  const auto endpoint = *fakes::KubeletEndpoint::Dial(socket(), kLong);
   v1beta1::AllocateRequest request;
   request.add_container_requests()->add_devices_ids("0");
   request.add_container_requests()->add_devices_ids("2");
@@ -251,7 +254,7 @@ TEST_F(ResourceServerTest, AllocateAnswersForEachContainer) {
 
 TEST_F(ResourceServerTest, AllocateRefusesWhatItDoesNotHave) {
   ASSERT_TRUE(server_.Bind().ok());
-  const auto endpoint = *fakes::KubeletEndpoint::Dial(socket(), 5s);
+  const auto endpoint = *fakes::KubeletEndpoint::Dial(socket(), kLong);
   v1beta1::AllocateRequest request;
   EXPECT_TRUE(absl::IsInvalidArgument(endpoint->Allocate(request).status()));
   auto* container = request.add_container_requests();
@@ -271,7 +274,7 @@ TEST_F(ResourceServerTest, AllocateRefusesWhatItDoesNotHave) {
 
 TEST_F(ResourceServerTest, OptionalCallsAreUnimplemented) {
   ASSERT_TRUE(server_.Bind().ok());
-  const auto endpoint = *fakes::KubeletEndpoint::Dial(socket(), 5s);
+  const auto endpoint = *fakes::KubeletEndpoint::Dial(socket(), kLong);
   grpc::ClientContext context;
   v1beta1::PreferredAllocationResponse response;
   EXPECT_EQ(endpoint->stub()

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plugin as a process against the fake kubelet: its life beside the
+// kubelet's, its exit codes and its size. Figures go to stdout.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "plugin/names.h"
+#include "spdlog/fmt/fmt.h"
+#include "tests/fakes/kubelet.h"
+#include "tests/integration/process.h"
+#include "tests/unit/plugin/http_get.h"
+#include "tests/unit/plugin/rdma_node.h"
+
+namespace purser::plugin {
+namespace {
+
+using integration::Process;
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kHca = "rdma/hca";
+constexpr const char* kMemory = "rdma/wqe-mib";
+// The promise is 1 s; a machine that builds beside the tests needs more.
+constexpr auto kGenerous = 10s;
+
+double Milliseconds(steady_clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+// A field of /proc/PID/status; memory is in KiB.
+std::string Status(const Process& process, const std::string& field) {
+  std::ifstream status(fmt::format("/proc/{}/status", process.pid()));
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(field + ":\t", 0) == 0) return line.substr(field.size() + 2);
+  }
+  return "";
+}
+
+size_t OpenFiles(const Process& process) {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(
+           fmt::format("/proc/{}/fd", process.pid())))
+    ++count;
+  return count;
+}
+
+class PluginProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override { node_.AddRxe("rxe0"); }
+
+  std::unique_ptr<Process> Run(std::vector<std::string> arguments = {},
+                               std::vector<std::string> before = {}) {
+    std::vector<std::string> command = std::move(before);
+    command.insert(command.end(),
+                   {PURSER_DEVICE_PLUGIN, "--sysfs-root", node_.sysfs_root(),
+                    "--dev-root", node_.dev_root(), "--kubelet-root-dir",
+                    node_.kubelet_root(), "--metrics-address", "127.0.0.1:0"});
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return RunBare(std::move(command));
+  }
+  std::unique_ptr<Process> RunBare(std::vector<std::string> command) {
+    return std::make_unique<Process>(std::move(command));
+  }
+  std::string WriteConfig(const std::string& text) {
+    node_.tree().Write("config.yaml", text);
+    return node_.tree().path("config.yaml");
+  }
+  // Both resources are there, with the plugin's default counts.
+  bool Advertised() {
+    return kubelet_.WaitForAllocatable(kHca, kGenerous) &&
+           kubelet_.WaitForAllocatable(kMemory, kGenerous);
+  }
+  bool Registered(const char* resource, int times) {
+    return kubelet_.WaitFor(
+        resource,
+        [&](const auto& r) {
+          return r.registrations >= times && r.connected && !r.healthy.empty();
+        },
+        kGenerous);
+  }
+  std::filesystem::path Socket(const char* resource) {
+    return kubelet_.device_plugins_dir() / SocketName(resource);
+  }
+
+  RdmaNode node_;
+  fakes::Kubelet kubelet_{node_.kubelet_root()};
+};
+
+TEST_F(PluginProcessTest, TheKubeletSeesTheCapacityAtOnce) {
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto begin = steady_clock::now();
+  const auto plugin = Run();
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  fmt::print("capacity seen {:.1f} ms after the plugin's start\n",
+             Milliseconds(steady_clock::now() - begin));
+  EXPECT_EQ(kubelet_.resource(kHca)->healthy.size(), 1000u);
+}
+
+TEST_F(PluginProcessTest, TwentyKubeletRestartsUnderAllocates) {
+  ASSERT_TRUE(kubelet_.Start().ok());
+  // Not a line for each of the Allocates: nobody reads them meanwhile.
+  const auto plugin = Run({"--log-level", "warn"});
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  const std::set<std::string> ids = kubelet_.resource(kHca)->healthy;
+  ASSERT_TRUE(kubelet_.Allocate("pod", {{kHca, 3}, {kMemory, 64}}).ok());
+  std::atomic<bool> stop = false;
+  std::thread allocating([&] {
+    while (!stop) {
+      if (kubelet_.Allocate("other", {{kHca, 1}}).ok()) kubelet_.Free("other");
+      std::this_thread::yield();
+    }
+  });
+  std::vector<double> milliseconds;
+  size_t files = 0;
+  for (int restart = 1; restart <= 20; ++restart) {
+    const auto begin = steady_clock::now();
+    if (!kubelet_.Restart().ok() || !Registered(kHca, 1 + restart) ||
+        !Registered(kMemory, 1 + restart)) {
+      ADD_FAILURE() << "restart " << restart << "\n" << plugin->output();
+      break;
+    }
+    milliseconds.push_back(Milliseconds(steady_clock::now() - begin));
+    EXPECT_EQ(kubelet_.resource(kHca)->healthy, ids);
+    EXPECT_TRUE(kubelet_.Readmit("pod").ok());
+    if (restart == 2) files = OpenFiles(*plugin);
+  }
+  stop = true;
+  allocating.join();
+  std::sort(milliseconds.begin(), milliseconds.end());
+  if (!milliseconds.empty()) {
+    fmt::print(
+        "{} kubelet restarts: capacity back after {:.1f} ms (median), "
+        "{:.1f} ms (longest)\n",
+        milliseconds.size(), milliseconds[milliseconds.size() / 2],
+        milliseconds.back());
+  }
+  // Connections of the last restart may still be closing.
+  EXPECT_LE(OpenFiles(*plugin), files + 4);
+  EXPECT_EQ(kubelet_.resource(kHca)->registrations, 21);
+}
+
+TEST_F(PluginProcessTest, AllocationsSurviveThePluginsReplacement) {
+  ASSERT_TRUE(kubelet_.Start().ok());
+  auto plugin = Run();
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  const std::set<std::string> hca = kubelet_.resource(kHca)->healthy;
+  const std::set<std::string> memory = kubelet_.resource(kMemory)->healthy;
+  ASSERT_TRUE(kubelet_.Allocate("pod", {{kHca, 3}, {kMemory, 64}}).ok());
+  plugin->Signal(SIGTERM);
+  EXPECT_EQ(plugin->Wait(kGenerous), 0);
+  ASSERT_TRUE(kubelet_.WaitFor(
+      kHca, [](const auto& r) { return !r.connected; }, kGenerous));
+  EXPECT_FALSE(kubelet_.Readmit("pod").ok());
+  plugin = Run();
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  EXPECT_EQ(kubelet_.resource(kHca)->healthy, hca);
+  EXPECT_EQ(kubelet_.resource(kMemory)->healthy, memory);
+  EXPECT_TRUE(kubelet_.Readmit("pod").ok());
+}
+
+TEST_F(PluginProcessTest, StopsWithinTwoSecondsWithStreamsOpen) {
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto plugin = Run();
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  const auto begin = steady_clock::now();
+  plugin->Signal(SIGTERM);
+  EXPECT_EQ(plugin->Wait(kGenerous), 0) << plugin->output();
+  const auto taken = steady_clock::now() - begin;
+  EXPECT_LT(taken, 2s);
+  fmt::print("stopped {:.1f} ms after SIGTERM\n", Milliseconds(taken));
+  EXPECT_FALSE(std::filesystem::exists(Socket(kHca)));
+  EXPECT_FALSE(std::filesystem::exists(Socket(kMemory)));
+}
+
+TEST_F(PluginProcessTest, StartsOverTheSocketsOfAKilledOne) {
+  ASSERT_TRUE(kubelet_.Start().ok());
+  auto plugin = Run();
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  plugin->Signal(SIGKILL);
+  ASSERT_EQ(plugin->Wait(5s), 128 + SIGKILL);
+  ASSERT_TRUE(std::filesystem::exists(Socket(kHca)));
+  plugin = Run();
+  EXPECT_TRUE(Registered(kHca, 2)) << plugin->output();
+  EXPECT_TRUE(Registered(kMemory, 2)) << plugin->output();
+}
+
+TEST_F(PluginProcessTest, SaysLoudlyThatTheDirectoryIsMissingAndWaitsForIt) {
+  const auto plugin = Run();
+  ASSERT_TRUE(plugin->WaitForOutput("--kubelet-root-dir", kGenerous));
+  EXPECT_THAT(plugin->output(), HasSubstr("level=error"));
+  EXPECT_THAT(plugin->output(), HasSubstr(node_.kubelet_root()));
+  const auto begin = steady_clock::now();
+  ASSERT_TRUE(kubelet_.Start().ok());
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  fmt::print("capacity seen {:.1f} ms after the kubelet's first start\n",
+             Milliseconds(steady_clock::now() - begin));
+}
+
+TEST_F(PluginProcessTest, ASecondPluginEndsWithAClearError) {
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto plugin = Run();
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  const auto second = Run();
+  EXPECT_EQ(second->Wait(kGenerous), 1);
+  EXPECT_THAT(second->output(), HasSubstr("another server answers there"));
+  EXPECT_TRUE(kubelet_.Allocate("pod", {{kHca, 1}}).ok());
+  EXPECT_EQ(kubelet_.resource(kHca)->registrations, 1);
+}
+
+TEST_F(PluginProcessTest, ScansOnSighup) {
+  const std::string config = WriteConfig(
+      "version: v1\nrescanInterval: 1h\n"
+      "resources: {pools: [{resourceName: hca}, {resourceName: late, "
+      "selectors: {devices: [siw*]}}], allowOverlap: true}\n");
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto plugin = Run({"--config", config});
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  node_.sysfs().AddDevice(fakes::SysfsSiw("siw0", "eth1"));
+  plugin->Signal(SIGHUP);
+  EXPECT_TRUE(kubelet_.WaitForAllocatable("rdma/late", kGenerous))
+      << plugin->output();
+}
+
+TEST_F(PluginProcessTest, ScansOnItsTimer) {
+  node_.sysfs().RemoveDevice("rxe0");
+  const std::string config =
+      WriteConfig("version: v1\nrescanInterval: 100ms\n");
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto plugin = Run({"--config", config});
+  ASSERT_TRUE(kubelet_.WaitFor(
+      kHca, [](const auto& r) { return r.lists == 1; }, kGenerous));
+  EXPECT_EQ(kubelet_.resource(kHca)->capacity(), 0u);
+  node_.AddRxe("rxe0");
+  EXPECT_TRUE(Advertised()) << plugin->output();
+}
+
+TEST_F(PluginProcessTest, ABadConfigurationIsExitCodeTwoWithLineAndColumn) {
+  const std::string bad =
+      WriteConfig("version: v1\nresorces: {}\nrescanInterval: never\n");
+  for (const char* flag : {"--config", "--check-config"}) {
+    const auto plugin = Run({flag, bad});
+    EXPECT_EQ(plugin->Wait(kGenerous), 2);
+    EXPECT_THAT(plugin->output(), HasSubstr(bad + ":2:1"));
+    EXPECT_THAT(plugin->output(), HasSubstr(bad + ":3:"));
+    EXPECT_THAT(plugin->output(), HasSubstr("did you mean \"resources\"?"));
+  }
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{
+           {"--bogus"},
+           {"--config", "/does/not/exist"},
+           {"--log-level", "loud"},
+           {"--kubelet-root-dir", "relative"},
+           {"--kubelet-root-dir", "/" + std::string(100, 'x')}}) {
+    const auto plugin = RunBare([&] {
+      std::vector<std::string> command = {PURSER_DEVICE_PLUGIN, "--sysfs-root",
+                                          node_.sysfs_root(),
+                                          "--metrics-address", "127.0.0.1:0"};
+      command.insert(command.end(), wrong.begin(), wrong.end());
+      return command;
+    }());
+    EXPECT_EQ(plugin->Wait(kGenerous), 2) << wrong[0];
+    EXPECT_THAT(plugin->output(), Not(testing::IsEmpty()));
+  }
+}
+
+TEST_F(PluginProcessTest, CheckConfigTouchesNothingOfTheKubelets) {
+  const auto plugin = Run({"--check-config", WriteConfig("version: v1\n")});
+  EXPECT_EQ(plugin->Wait(kGenerous), 0);
+  EXPECT_THAT(plugin->output(), HasSubstr("1,000 units"));
+  EXPECT_FALSE(std::filesystem::exists(node_.kubelet_root()));
+}
+
+TEST_F(PluginProcessTest, NeedsNoCapability) {
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto plugin =
+      Run({}, {"/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all",
+               "--ambient-caps=-all", "--no-new-privs"});
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  EXPECT_EQ(Status(*plugin, "CapEff"), "0000000000000000");
+  EXPECT_EQ(Status(*plugin, "CapPrm"), "0000000000000000");
+  EXPECT_TRUE(kubelet_.Allocate("pod", {{kHca, 1}, {kMemory, 1}}).ok());
+  ASSERT_TRUE(kubelet_.Restart().ok());
+  EXPECT_TRUE(Registered(kHca, 2)) << plugin->output();
+}
+
+TEST_F(PluginProcessTest, IsSmall) {
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto plugin = Run();
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  ASSERT_TRUE(kubelet_.Allocate("pod", {{kHca, 1}, {kMemory, 64}}).ok());
+  const double rss = std::stod(Status(*plugin, "VmRSS")) / 1024.0;
+  const double anonymous = std::stod(Status(*plugin, "RssAnon")) / 1024.0;
+  fmt::print("1 device: RSS {:.1f} MiB, anonymous {:.1f} MiB, {} threads\n",
+             rss, anonymous, Status(*plugin, "Threads"));
+  EXPECT_LE(rss, 22.0);
+  EXPECT_LE(anonymous, 5.0);
+}
+
+}  // namespace
+}  // namespace purser::plugin
