@@ -30,10 +30,6 @@ DirectoryWatch::DirectoryWatch(std::string directory,
                                std::chrono::milliseconds poll_interval)
     : directory_(std::move(directory)), poll_interval_(poll_interval) {}
 
-DirectoryWatch::~DirectoryWatch() {
-  if (fd_ >= 0) close(fd_);
-}
-
 void DirectoryWatch::Arm() {
   const bool watching = WatchNearest();
   const int error = errno;
@@ -62,8 +58,9 @@ std::optional<DirectoryWatch::Target> DirectoryWatch::NearestExisting() const {
 }
 
 bool DirectoryWatch::WatchNearest() {
-  if (fd_ < 0) fd_ = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  if (fd_ < 0) return false;
+  if (!fd_.valid())
+    fd_ = base::FileDescriptor(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!fd_.valid()) return false;
   // What is nearest may change between the look and the watch: until they
   // agree. Bounded, since somebody may make and remove it all the time.
   for (int attempt = 0; attempt < 16; ++attempt) {
@@ -71,7 +68,7 @@ bool DirectoryWatch::WatchNearest() {
     if (!nearest) return false;
     if (nearest == watched_) return true;
     Forget();
-    watch_ = inotify_add_watch(fd_, nearest->path.c_str(), kEvents);
+    watch_ = inotify_add_watch(fd_.get(), nearest->path.c_str(), kEvents);
     if (watch_ >= 0) {
       watched_ = nearest;
     } else if (errno != ENOENT && errno != ENOTDIR) {
@@ -82,7 +79,7 @@ bool DirectoryWatch::WatchNearest() {
 }
 
 void DirectoryWatch::Forget() {
-  if (watch_ >= 0) inotify_rm_watch(fd_, watch_);
+  if (watch_ >= 0) inotify_rm_watch(fd_.get(), watch_);
   watch_ = -1;
   watched_.reset();
 }
@@ -90,7 +87,7 @@ void DirectoryWatch::Forget() {
 void DirectoryWatch::DrainEvents() {
   alignas(inotify_event) std::array<char, 4096> buffer;
   ssize_t bytes = 0;
-  while ((bytes = read(fd_, buffer.data(), buffer.size())) > 0) {
+  while ((bytes = read(fd_.get(), buffer.data(), buffer.size())) > 0) {
     for (ssize_t at = 0; at < bytes;) {
       inotify_event event;
       std::memcpy(&event, buffer.data() + at, sizeof event);
@@ -109,10 +106,11 @@ void DirectoryWatch::Wait(Wakeup& wakeup, TimePoint until) {
   const auto timeout =
       std::clamp<milliseconds>(std::chrono::ceil<milliseconds>(until - now),
                                milliseconds(0), std::chrono::hours(1));
-  std::array<pollfd, 2> waited = {{{wakeup.fd(), POLLIN, 0}, {fd_, POLLIN, 0}}};
+  std::array<pollfd, 2> waited = {
+      {{wakeup.fd(), POLLIN, 0}, {fd_.get(), POLLIN, 0}}};
   poll(waited.data(), waited.size(), static_cast<int>(timeout.count()));
   wakeup.Drain();
-  if (fd_ >= 0) DrainEvents();
+  if (fd_.valid()) DrainEvents();
 }
 
 }  // namespace purser::plugin

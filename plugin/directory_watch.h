@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/file_descriptor.h"
 #include "plugin/wakeup.h"
 
 namespace purser::plugin {
@@ -21,9 +22,6 @@ class DirectoryWatch {
 
   DirectoryWatch(std::string directory,
                  std::chrono::milliseconds poll_interval);
-  ~DirectoryWatch();
-  DirectoryWatch(const DirectoryWatch&) = delete;
-  DirectoryWatch& operator=(const DirectoryWatch&) = delete;
 
   void Arm();
   // Until something changed (perhaps), `wakeup` was notified, or `until`.
@@ -44,7 +42,7 @@ class DirectoryWatch {
 
   const std::string directory_;
   const std::chrono::milliseconds poll_interval_;
-  int fd_ = -1;
+  base::FileDescriptor fd_;
   int watch_ = -1;
   std::optional<Target> watched_;
   bool polling_ = false;

@@ -10,22 +10,20 @@
 namespace purser::plugin {
 
 absl::StatusOr<std::shared_ptr<Wakeup>> Wakeup::Create() {
-  const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (fd < 0) return absl::ErrnoToStatus(errno, "eventfd");
-  return std::shared_ptr<Wakeup>(new Wakeup(fd));
+  base::FileDescriptor fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!fd.valid()) return absl::ErrnoToStatus(errno, "eventfd");
+  return std::shared_ptr<Wakeup>(new Wakeup(std::move(fd)));
 }
-
-Wakeup::~Wakeup() { close(fd_); }
 
 void Wakeup::Notify() {
   const uint64_t one = 1;
   // It can only fail where the counter is full, that is, notified already.
-  [[maybe_unused]] ssize_t written = write(fd_, &one, sizeof one);
+  [[maybe_unused]] ssize_t written = write(fd_.get(), &one, sizeof one);
 }
 
 void Wakeup::Drain() {
   uint64_t count = 0;
-  [[maybe_unused]] ssize_t taken = read(fd_, &count, sizeof count);
+  [[maybe_unused]] ssize_t taken = read(fd_.get(), &count, sizeof count);
 }
 
 }  // namespace purser::plugin

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/file_descriptor.h"
 
 namespace purser::plugin {
 
@@ -12,17 +14,13 @@ namespace purser::plugin {
 class Wakeup {
  public:
   static absl::StatusOr<std::shared_ptr<Wakeup>> Create();
-  ~Wakeup();
-  Wakeup(const Wakeup&) = delete;
-  Wakeup& operator=(const Wakeup&) = delete;
-
   void Notify();
   void Drain();
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
 
  private:
-  explicit Wakeup(int fd) : fd_(fd) {}
-  const int fd_;
+  explicit Wakeup(base::FileDescriptor fd) : fd_(std::move(fd)) {}
+  const base::FileDescriptor fd_;
 };
 
 }  // namespace purser::plugin

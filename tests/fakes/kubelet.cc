@@ -5,7 +5,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
 
 #include "spdlog/fmt/fmt.h"
@@ -17,11 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCheckpoint = "kubelet_internal_checkpoint";
 constexpr std::chrono::seconds kDialDeadline{10};
-
-// Numbers in their order, whatever their length.
-bool Shorter(const std::string& a, const std::string& b) {
-  return a.size() != b.size() ? a.size() < b.size() : a < b;
-}
 
 }  // namespace
 
@@ -249,98 +243,6 @@ bool Kubelet::WaitForRegisterCalls(int calls,
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, timeout,
                            [&] { return register_calls_ >= calls; });
-}
-
-absl::StatusOr<std::vector<std::string>> Kubelet::TakeUnits(
-    const std::string& container, const std::string& resource, int count) {
-  std::lock_guard lock(mutex_);
-  const auto found = entries_.find(resource);
-  if (found == entries_.end() || found->second.endpoint == nullptr) {
-    return absl::FailedPreconditionError(
-        "cannot allocate unregistered device " + resource);
-  }
-  std::set<std::string> taken;
-  for (const auto& [name, resources] : containers_) {
-    if (auto held = resources.find(resource); held != resources.end())
-      taken.insert(held->second.begin(), held->second.end());
-  }
-  std::vector<std::string> free;
-  std::set_difference(found->second.resource.healthy.begin(),
-                      found->second.resource.healthy.end(), taken.begin(),
-                      taken.end(), std::back_inserter(free));
-  std::sort(free.begin(), free.end(), Shorter);
-  if (free.size() < static_cast<size_t>(count)) {
-    return absl::ResourceExhaustedError(
-        fmt::format("Insufficient {}: requested {}, available {}", resource,
-                    count, free.size()));
-  }
-  free.resize(static_cast<size_t>(count));
-  containers_[container][resource] = free;
-  return free;
-}
-
-absl::StatusOr<ContainerAllocation> Kubelet::Allocate(
-    const std::string& container,
-    const std::vector<std::pair<std::string, int>>& requests) {
-  ContainerAllocation merged;
-  std::map<std::string, std::string> seen;
-  auto is_first = [&](const std::string& key, const std::string& value) {
-    const auto [at, inserted] = seen.emplace(key, value);
-    if (!inserted && at->second != value) merged.conflicts.push_back(key);
-    return inserted;
-  };
-  for (const auto& [resource, count] : requests) {
-    absl::StatusOr<std::vector<std::string>> ids =
-        TakeUnits(container, resource, count);
-    if (!ids.ok()) return Free(container), ids.status();
-    v1beta1::AllocateRequest request;
-    auto* wanted = request.add_container_requests();
-    for (const std::string& id : *ids) wanted->add_devices_ids(id);
-    const std::shared_ptr<KubeletEndpoint> plugin = endpoint(resource);
-    absl::StatusOr<v1beta1::AllocateResponse> response =
-        plugin != nullptr
-            ? plugin->Allocate(request)
-            : absl::UnavailableError("the plugin of " + resource + " is gone");
-    if (!response.ok()) return Free(container), response.status();
-    if (response->container_responses().empty())
-      return Free(container), absl::InternalError("no response in allocation");
-    const auto& answer = response->container_responses(0);
-    merged.ids[resource] = *ids;
-    for (const auto& [key, value] : answer.envs())
-      if (is_first("env " + key, value)) merged.envs[key] = value;
-    for (const auto& device : answer.devices())
-      if (is_first("device " + device.container_path(),
-                   device.host_path() + device.permissions()))
-        merged.devices.push_back(device);
-    for (const auto& mount : answer.mounts())
-      if (is_first("mount " + mount.container_path(), mount.host_path()))
-        merged.mounts.push_back(mount);
-  }
-  return merged;
-}
-
-absl::Status Kubelet::Readmit(const std::string& container) const {
-  std::lock_guard lock(mutex_);
-  const auto held = containers_.find(container);
-  if (held == containers_.end()) return absl::NotFoundError(container);
-  for (const auto& [resource, ids] : held->second) {
-    const auto found = entries_.find(resource);
-    for (const std::string& id : ids) {
-      if (found == entries_.end() ||
-          found->second.resource.healthy.count(id) == 0) {
-        return absl::FailedPreconditionError(
-            fmt::format("UnexpectedAdmissionError: previously allocated {} {} "
-                        "is no longer healthy",
-                        resource, id));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
-void Kubelet::Free(const std::string& container) {
-  std::lock_guard lock(mutex_);
-  containers_.erase(container);
 }
 
 void Kubelet::RefuseRegistrations(std::optional<absl::Status> error) {
