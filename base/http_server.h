@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A small HTTP server for /metrics, /healthz and /readyz: GET and HEAD, one
-// request per connection, two threads. Written on sockets because Debian's
-// civetweb, which prometheus-cpp's own exposer uses, is built without IPv6.
+// request per connection. libevent speaks HTTP; this says what is served, and
+// runs the handlers on two threads. (Debian's civetweb, which prometheus-cpp's
+// own exposer uses, is built without IPv6.)
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,13 @@ struct HttpResponse {
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
 };
-// Called from the server's threads, for GET and HEAD alike.
+// Called from two threads, for GET and HEAD alike.
 using HttpHandler = std::function<HttpResponse()>;
 
 // Serves from Create() until its destructor, which waits for handlers that run
-// but for no client. A client that has not sent its request after 2 s or read
-// the response after 5 s is dropped; a handler that throws answers 500.
+// but for no client. A client from or to which nothing moves for 2 s is
+// dropped; none holds up the others. A handler that throws answers 500.
+// Overload: 503, or connections wait in the kernel's backlog.
 class HttpServer {
  public:
   // `address`: "0.0.0.0:9836", "[::]:9836" (IPv4, too), ":9836" (all that there

@@ -17,7 +17,7 @@
 namespace purser::base {
 namespace {
 
-constexpr int kBacklog = 64;
+constexpr int kBacklog = 128;
 
 struct HostPort {
   std::string host;  // without brackets; "": all
