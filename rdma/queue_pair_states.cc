@@ -246,12 +246,6 @@ absl::Status CheckModify(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to,
   }
   const uint32_t bit = TypeBit(type);
   if (bit == 0) return absl::OkStatus();  // a driver's own type, its own rule
-  if ((attr_mask & IBV_QP_CUR_STATE) != 0 &&
-      (from < IBV_QPS_RTR || from > IBV_QPS_SQE)) {
-    return absl::InvalidArgumentError(fmt::format(
-        "cur_qp_state may be set from RTR, RTS, SQD and SQE alone, not from {}",
-        StateName(from)));
-  }
   const Edge edge = EdgeFor(bit, from, to);
   const int missing = edge.required & ~attr_mask;
   const int surplus =

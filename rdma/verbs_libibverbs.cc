@@ -295,8 +295,7 @@ class Libibverbs final : public Verbs {
 
   static absl::Status NoSuchDevice(const std::string& name,
                                    const std::string& names) {
-    return StatusOf(
-        ENOENT,
+    return absl::NotFoundError(
         names.empty()
             ? fmt::format("no RDMA device {}: this process sees none at all "
                           "(is /dev/infiniband mounted, the driver loaded?)",

@@ -87,8 +87,8 @@ absl::StatusOr<ibv_context*> FakeVerbs::OpenDevice(const std::string& name) {
   if (found == state_->devices.end()) {
     std::string names;
     for (const auto& [other, device] : state_->devices) names += " " + other;
-    return StatusOf(
-        ENOENT, fmt::format("no RDMA device {}; there are:{}", name, names));
+    return absl::NotFoundError(
+        fmt::format("no RDMA device {}; there are:{}", name, names));
   }
   auto* context = state_->Add<FakeContext>("context", nullptr);
   context->device_state = found->second;

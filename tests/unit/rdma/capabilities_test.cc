@@ -82,6 +82,8 @@ TEST_F(CapabilitiesTest, PrefersRoceV2ThenIpv4ThenTheLowestIndex) {
   OpenEmpty();
   SetGid(0, LinkLocal(), "IB/RoCE v1");
   EXPECT_EQ(Preferred()->index, 0);
+  SetGid(1, LinkLocal(), "IB/RoCE v1");
+  EXPECT_EQ(Preferred()->index, 0);
   SetGid(2, Ipv4Gid("192.0.2.1"), "IB/RoCE v1");
   EXPECT_EQ(Preferred()->index, 2);
   SetGid(4, LinkLocal(), "RoCE v2");

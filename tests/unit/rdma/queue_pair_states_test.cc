@@ -107,7 +107,7 @@ TEST(QueuePairStatesTest, CurStateOnlyFromRunningStates) {
                   .ok());
   EXPECT_THAT(Message(CheckModify(IBV_QPT_RC, IBV_QPS_ERR, IBV_QPS_RESET,
                                   IBV_QP_STATE | IBV_QP_CUR_STATE)),
-              HasSubstr("cur_qp_state"));
+              HasSubstr("may not set cur_qp_state, which belongs to RTR"));
 }
 
 TEST(QueuePairStatesTest, ResetAndErrTakeNoAttribute) {

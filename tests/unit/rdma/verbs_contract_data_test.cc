@@ -331,7 +331,7 @@ TEST_F(VerbsContractTest, ReceiveWhoseRegionIsGone) {
 TEST_F(VerbsContractTest, OperationThatTheQueuePairCannot) {
   End a = MakeEnd(), b = MakeEnd();
   Connect(a, b);
-  ASSERT_EQ(Send(a, {.opcode = static_cast<ibv_wr_opcode>(99)}), 0);
+  ASSERT_EQ(Send(a, {.opcode = IBV_WR_TSO}), 0);
   EXPECT_EQ(AwaitStatus(a, 1), IBV_WC_LOC_QP_OP_ERR);
   End c = MakeEnd(IBV_QPT_UC), d = MakeEnd(IBV_QPT_UC);
   Connect(c, d);

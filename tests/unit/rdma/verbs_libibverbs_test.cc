@@ -224,11 +224,16 @@ TEST_F(LibibverbsTest, MinusOneCallsSetErrno) {
 }
 
 TEST_F(LibibverbsTest, FailureThatLeavesErrnoAloneIsEio) {
-  errno = ENOMEM;  // of something long past
   library.result = -1;
   library.null = true;
+  errno = ENOMEM;  // of something long past
   EXPECT_EQ(ErrnoOf(verbs_.QueryGid(&context_, 1, 0).status()), EIO);
+  errno = ENOMEM;
   EXPECT_EQ(ErrnoOf(verbs_.AllocPd(&context_).status()), EIO);
+  errno = ENOMEM;
+  EXPECT_EQ(ErrnoOf(verbs_.DeallocPd(&pd_)), EIO);
+  errno = EAGAIN;
+  EXPECT_EQ(ErrnoOf(verbs_.GetCqEvent(&channel).status()), EIO);
 }
 
 TEST_F(LibibverbsTest, NoEventIsNoError) {
