@@ -16,6 +16,7 @@
 //  - Time does not pass: a retry that must fail fails at once, and one that a
 //    peer can still end (not yet in RTR; no receive and rnr_retry 7) waits for
 //    it.
+//  - What waits in a send queue goes at RTS; soft-RoCE waits for the next post.
 // Every method may be called from any thread.
 #pragma once
 
