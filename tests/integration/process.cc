@@ -39,6 +39,9 @@ std::chrono::milliseconds Until(Clock::time_point deadline) {
 
 Process::Process(std::vector<std::string> arguments,
                  std::vector<std::string> environment) {
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!std::string_view(*entry).starts_with("PURSER_"))
+      environment.push_back(*entry);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
   pipe_ = base::FileDescriptor(ends[0]);

@@ -18,8 +18,9 @@ namespace purser::integration {
 
 class Process {
  public:
-  // Starts `arguments[0]`, a path, with nothing but `environment`
-  // ("NAME=value") in its environment. Standard output and error come together.
+  // Starts `arguments[0]`, a path, with this process's environment, without
+  // any PURSER_..., and `environment` ("NAME=value"). Standard output and error
+  // come together.
   explicit Process(std::vector<std::string> arguments,
                    std::vector<std::string> environment = {});
   ~Process();
