@@ -158,11 +158,16 @@ class VerbsContractTest : public ::testing::Test {
       if (to < next) return;
       ASSERT_EQ(Advance(qp, next, qp->qp_num), 0) << StateName(next);
     }
-    // Soft-RoCE refuses all but ERR until the send queue is drained.
+    ASSERT_EQ(ModifyWhenDrained(qp, IBV_QPS_SQD), 0);
+  }
+  // From SQD, soft-RoCE refuses all but ERR until the send queue is drained.
+  int ModifyWhenDrained(const QueuePair& qp, ibv_qp_state to) {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (Modify(qp, IBV_QPS_SQD, 0, {}) != 0 &&
-           std::chrono::steady_clock::now() < deadline)
+    int error = Modify(qp, to, 0, {});
+    for (; error != 0 && std::chrono::steady_clock::now() < deadline;
+         error = Modify(qp, to, 0, {}))
       std::this_thread::yield();
+    return error;
   }
   void Connect(End& a, End& b, const Path& path_a = {},
                const Path& path_b = {}) {
