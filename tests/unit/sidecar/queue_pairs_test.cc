@@ -40,10 +40,6 @@ uint64_t Admissions(FakeSidecar& sidecar, const std::string& result,
   return CountOf(sidecar.counters().admissions, result, reason);
 }
 
-ibv_qp_attr InitAttr() { return {.qp_state = IBV_QPS_INIT, .port_num = 1}; }
-constexpr int kInitMask =
-    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-
 TEST(QueuePairsTest, CreatesWhatWasAskedAndChargesIt) {
   FakeSidecar sidecar;
   const std::string client = sidecar.Attach("app");
@@ -260,67 +256,6 @@ TEST(QueuePairsTest, ListsByIdInPages) {
   EXPECT_TRUE(sidecar.queue_pairs().List(ids[4], 2).queue_pairs.empty());
 }
 
-TEST(QueuePairsTest, AnIllegalModifyIsNamedAndReachesNoDevice) {
-  FakeSidecar sidecar;
-  const auto queue_pair = sidecar.Create(sidecar.Attach());
-  const absl::Status edge =
-      queue_pair->Modify({.qp_state = IBV_QPS_RTS}, IBV_QP_STATE);
-  EXPECT_TRUE(absl::IsFailedPrecondition(edge)) << edge;
-  const absl::Status mask =
-      queue_pair->Modify(InitAttr(), IBV_QP_STATE | IBV_QP_PORT);
-  EXPECT_TRUE(absl::IsInvalidArgument(mask)) << mask;
-  EXPECT_THAT(Text(mask), HasSubstr("pkey_index"));
-  EXPECT_EQ(sidecar.verbs().Calls("modify_qp"), 0u);
-  EXPECT_TRUE(queue_pair->Modify(InitAttr(), kInitMask).ok());
-  EXPECT_EQ(queue_pair->KnownState(), IBV_QPS_INIT);
-}
-
-TEST(QueuePairsTest, AModifyThatTheDeviceRefusesIsExplained) {
-  FakeSidecar sidecar;
-  const auto queue_pair = sidecar.Create(sidecar.Attach());
-  for (const auto& [error, code] :
-       {std::pair(EINVAL, absl::StatusCode::kInvalidArgument),
-        std::pair(EHOSTUNREACH, absl::StatusCode::kFailedPrecondition),
-        std::pair(ETIMEDOUT, absl::StatusCode::kFailedPrecondition),
-        std::pair(ENOMEM, absl::StatusCode::kResourceExhausted)}) {
-    sidecar.verbs().FailNext("modify_qp", error);
-    const absl::Status status = queue_pair->Modify(InitAttr(), kInitMask);
-    EXPECT_EQ(status.code(), code) << status;
-    EXPECT_THAT(Text(status), HasSubstr(rdma::ErrnoName(error)));
-  }
-  sidecar.verbs().FailNext("query_qp", EIO);
-  EXPECT_FALSE(queue_pair->Modify(InitAttr(), kInitMask).ok());
-  EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_RESET);
-}
-
-TEST(QueuePairsTest, AnAsynchronousErrorShowsInTheState) {
-  FakeSidecar sidecar;
-  const std::string client = sidecar.Attach();
-  const auto queue_pair = sidecar.Create(client);
-  ASSERT_TRUE(queue_pair->Modify(InitAttr(), kInitMask).ok());
-  Occurrence told;
-  queue_pair->events().Subscribe([&] { told.Happen(); });
-  sidecar.verbs().BreakQp(queue_pair->work_queue().qp());
-  ASSERT_TRUE(told.Wait());
-  EXPECT_EQ(queue_pair->KnownState(), IBV_QPS_ERR);
-  EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_ERR);
-  ASSERT_TRUE(
-      queue_pair->Modify({.qp_state = IBV_QPS_RESET}, IBV_QP_STATE).ok());
-  EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_RESET);
-}
-
-TEST(QueuePairsTest, CallsInFlightOutliveADestroyAndAreRefused) {
-  FakeSidecar sidecar;
-  const std::string client = sidecar.Attach();
-  const auto queue_pair = sidecar.Create(client);
-  ASSERT_TRUE(
-      sidecar.queue_pairs().Destroy(client, queue_pair->facts().id).ok());
-  EXPECT_TRUE(absl::IsNotFound(queue_pair->Modify(InitAttr(), kInitMask)));
-  EXPECT_TRUE(absl::IsNotFound(queue_pair->Poll(1).status()));
-  EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_RESET);
-  EXPECT_EQ(queue_pair->Destroy(), 0u);
-}
-
 TEST(QueuePairsTest, ALostDeviceEndsItsQueuePairsAndRefusesNewOnes) {
   FakeSidecar sidecar({.mlx5 = true});
   std::promise<std::string> lost;
@@ -340,63 +275,6 @@ TEST(QueuePairsTest, ALostDeviceEndsItsQueuePairsAndRefusesNewOnes) {
   EXPECT_EQ(sidecar.object_count(), 2);
   EXPECT_EQ(StatusOf(sidecar.TryCreate(client)).code(),
             absl::StatusCode::kUnavailable);
-}
-
-TEST(QueuePairsTest, PortAndOverrunEventsHurtNobody) {
-  FakeSidecar sidecar;
-  const auto queue_pair = sidecar.Create(sidecar.Attach());
-  Occurrence told;
-  queue_pair->events().Subscribe([&] { told.Happen(); });
-  sidecar.verbs().SetPortState("rxe0", 1, IBV_PORT_DOWN);
-  sidecar.verbs().SetPortState("rxe0", 1, IBV_PORT_ACTIVE);
-  sidecar.verbs().RaiseCqEvent(queue_pair->work_queue().cq(), IBV_EVENT_CQ_ERR);
-  ASSERT_TRUE(told.Wait());
-  EXPECT_EQ(queue_pair->KnownState(), IBV_QPS_RESET);
-}
-
-// At every instant: observed from within the verbs calls.
-TEST(QueuePairsTest, ConcurrentClientsNeverExceedTheBudget) {
-  constexpr uint64_t kBudget = 600 << 10;
-  constexpr int kClients = 16, kRounds = 30;
-  FakeSidecar sidecar({.budget_bytes = kBudget});
-  std::atomic<uint64_t> highest = 0;
-  sidecar.verbs().Observe([&](std::string_view) {
-    uint64_t held = sidecar.held_bytes(), seen = highest;
-    while (held > seen && !highest.compare_exchange_weak(seen, held)) {
-    }
-  });
-  std::atomic<int> granted = 0, refused = 0;
-  auto client = [&](int number) {
-    const std::string id = sidecar.Attach();
-    for (int round = 0; round < kRounds; ++round) {
-      // One client ends in the midst of its work.
-      if (number == 0 && round == kRounds / 2) sidecar.broker().Detach(id);
-      const auto result = sidecar.TryCreate(id, 20 + 10 * number);
-      const auto* created =
-          std::get_if<std::shared_ptr<BrokeredQueuePair>>(&result);
-      if (created == nullptr) {
-        ++refused;
-        sidecar.queue_pairs().EndClient(id);
-        continue;
-      }
-      ++granted;
-      (*created)->CurrentState();
-      if (round % 3 != 0)
-        (void)sidecar.queue_pairs().Destroy(id, (*created)->facts().id);
-    }
-    sidecar.broker().Detach(id);
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < kClients; ++i) threads.emplace_back(client, i);
-  }
-  EXPECT_TRUE(Eventually([&] { return sidecar.held_bytes() == 0; }));
-  EXPECT_TRUE(Eventually([&] { return sidecar.object_count() == 0; }));
-  EXPECT_LE(highest, kBudget);
-  EXPECT_GT(highest, kBudget / 2);
-  EXPECT_GT(granted, 0);
-  EXPECT_GT(refused, 0);
-  sidecar.verbs().Observe({});
 }
 
 }  // namespace

@@ -2,149 +2,19 @@
 #include "sidecar/work_queue.h"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sidecar/device_events.h"
-#include "tests/fakes/fake_verbs.h"
-#include "tests/unit/sidecar/watching.h"
+#include "tests/unit/sidecar/work_queue_fixture.h"
 
 namespace purser::sidecar {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Two connected RC queue pairs of one device: `local` posts through a
-// WorkQueue, `remote` is plain.
-class WorkQueueTest : public ::testing::TestWithParam<const char*> {
- protected:
-  struct End {
-    std::shared_ptr<QueuePairEvents> events;
-    rdma::CompletionQueue cq;
-    rdma::QueuePair qp;
-    std::unique_ptr<WorkQueue> work_queue;
-  };
-
-  void SetUp() override {
-    verbs_.AddDevice(std::string(device_name()) == "rxe0"
-                         ? fakes::RxeDevice()
-                         : fakes::Mlx5Device());
-    context_ = rdma::OpenDevice(verbs_, device_name()).value();
-    pd_ = rdma::AllocPd(verbs_, context_).value();
-    device_events_ =
-        DeviceEvents::Start(verbs_, context_, device_name(), [] {}).value();
-    mr_ = rdma::RegMr(verbs_, pd_, buffer_.data(), buffer_.size(),
-                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                          IBV_ACCESS_REMOTE_READ)
-              .value();
-    local_ = MakeEnd(100, 100, 255);
-    remote_ = MakeEnd(100, 100, 255);
-  }
-
-  virtual const char* device_name() const { return "rxe0"; }
-
-  End MakeEnd(uint32_t send_wr, uint32_t recv_wr, int cqe) {
-    End end;
-    end.events = std::make_shared<QueuePairEvents>();
-    end.cq = rdma::CreateCq(verbs_, context_, cqe, end.events.get(),
-                            device_events_->channel())
-                 .value();
-    ibv_qp_init_attr init{.qp_context = end.events.get(),
-                          .send_cq = end.cq.get(),
-                          .recv_cq = end.cq.get(),
-                          .cap = {.max_send_wr = send_wr,
-                                  .max_recv_wr = recv_wr,
-                                  .max_send_sge = 2,
-                                  .max_recv_sge = 2},
-                          .qp_type = IBV_QPT_RC};
-    end.qp = rdma::CreateQp(verbs_, pd_, init).value();
-    // Soft-RoCE writes back 100 and takes 127.
-    end.work_queue = std::make_unique<WorkQueue>(
-        verbs_, end.qp.get(), end.cq.get(), end.events,
-        WorkQueue::Capacity{.send_slots = 127,
-                            .recv_slots = 127,
-                            .cqe = static_cast<uint32_t>(end.cq->cqe)},
-        counters_);
-    return end;
-  }
-
-  void Modify(End& end, ibv_qp_attr attr, int mask) {
-    ASSERT_TRUE(verbs_.ModifyQp(end.qp.get(), &attr, mask | IBV_QP_STATE).ok());
-    end.work_queue->StateChanged(attr.qp_state);
-  }
-
-  void Connect(End& end, const End& peer) {
-    Modify(end,
-           {.qp_state = IBV_QPS_INIT,
-            .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-            .port_num = 1},
-           IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-    ibv_qp_attr rtr{.qp_state = IBV_QPS_RTR,
-                    .path_mtu = IBV_MTU_1024,
-                    .dest_qp_num = peer.qp->qp_num,
-                    .max_dest_rd_atomic = 1,
-                    .min_rnr_timer = 12};
-    rtr.ah_attr.is_global = 1;
-    rtr.ah_attr.port_num = 1;
-    rtr.ah_attr.grh.sgid_index = gid_index_;
-    rtr.ah_attr.grh.dgid = fakes::Ipv4Gid("192.0.2.1");
-    Modify(end, rtr,
-           IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-    Modify(end,
-           {.qp_state = IBV_QPS_RTS,
-            .max_rd_atomic = 1,
-            .timeout = 14,
-            .retry_cnt = 7,
-            .rnr_retry = 7},
-           IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-               IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-  }
-
-  void ConnectBoth() {
-    Connect(local_, remote_);
-    Connect(remote_, local_);
-  }
-
-  ibv_sge Sge(size_t offset, uint32_t length) {
-    return {reinterpret_cast<uint64_t>(buffer_.data()) + offset, length,
-            mr_->lkey};
-  }
-
-  // RDMA writes of nothing: they need no receive.
-  std::vector<ibv_send_wr> Writes(size_t count, uint64_t first_id = 0) {
-    std::vector<ibv_send_wr> requests(count);
-    for (size_t i = 0; i < count; ++i) {
-      requests[i].wr_id = first_id + i;
-      requests[i].opcode = IBV_WR_RDMA_WRITE;
-    }
-    return requests;
-  }
-  std::vector<ibv_recv_wr> Receives(size_t count, uint64_t first_id = 0) {
-    std::vector<ibv_recv_wr> requests(count);
-    for (size_t i = 0; i < count; ++i) requests[i].wr_id = first_id + i;
-    return requests;
-  }
-
-  uint64_t PostFailures(const std::string& operation,
-                        const std::string& error) {
-    return CountOf(counters_.post_failures, operation, error);
-  }
-
-  fakes::FakeVerbs verbs_;
-  Counters counters_;
-  int gid_index_ = 1;
-  std::array<uint8_t, 4096> buffer_{};
-  rdma::Context context_;
-  rdma::ProtectionDomain pd_;
-  std::unique_ptr<DeviceEvents> device_events_;
-  rdma::MemoryRegion mr_;
-  End local_, remote_;
-};
 
 TEST_F(WorkQueueTest, DataMovesAndEachSideGetsItsOwnIdBack) {
   ConnectBoth();
@@ -278,101 +148,6 @@ TEST_F(WorkQueueTest, PostsThatTheStateDoesNotTakeAreRefusedWithTheState) {
   EXPECT_EQ(PostFailures("receive", "EINVAL"), 1u);
 }
 
-TEST_F(WorkQueueTest, FlushedRequestsKeepTheirDirection) {
-  ConnectBoth();
-  verbs_.HoldWire();
-  std::vector<ibv_send_wr> sends = Writes(2, 10);
-  std::vector<ibv_recv_wr> receives = Receives(3, 20);
-  EXPECT_EQ(local_.work_queue->PostSend(sends).posted, 2u);
-  EXPECT_EQ(local_.work_queue->PostReceive(receives).posted, 3u);
-  Modify(local_, {.qp_state = IBV_QPS_ERR}, 0);
-  const auto flushed = local_.work_queue->Poll(16);
-  ASSERT_TRUE(flushed.ok());
-  ASSERT_EQ(flushed->size(), 5u);
-  int flushed_receives = 0;
-  for (const Completion& completion : *flushed) {
-    EXPECT_EQ(completion.wc.status, IBV_WC_WR_FLUSH_ERR);
-    EXPECT_EQ(completion.receive, completion.wc.wr_id >= 20);
-    flushed_receives += completion.receive ? 1 : 0;
-  }
-  EXPECT_EQ(flushed_receives, 3);
-  EXPECT_EQ(CountOf(counters_.completions, std::string("WR_FLUSH_ERR")), 5u);
-  EXPECT_EQ(CountOf(counters_.completions, std::string("SUCCESS")), 0u);
-}
-
-TEST_F(WorkQueueTest, ResetDropsWhatIsOutstandingAndWhatWasNotPolled) {
-  ConnectBoth();
-  std::vector<ibv_send_wr> completed = Writes(2, 10);
-  EXPECT_EQ(local_.work_queue->PostSend(completed).posted, 2u);
-  verbs_.HoldWire();
-  std::vector<ibv_send_wr> outstanding = Writes(2, 20);
-  EXPECT_EQ(local_.work_queue->PostSend(outstanding).posted, 2u);
-  Modify(local_, {.qp_state = IBV_QPS_RESET}, 0);
-  verbs_.ReleaseWire();
-  EXPECT_EQ(local_.work_queue->outstanding_sends(), 0u);
-  const auto completions = local_.work_queue->Poll(16);
-  ASSERT_TRUE(completions.ok());
-  EXPECT_TRUE(completions->empty());
-  std::vector<ibv_send_wr> refused = Writes(1);
-  EXPECT_EQ(local_.work_queue->PostSend(refused).error_number, EINVAL);
-}
-
-TEST_F(WorkQueueTest, PollStopsAtMaxEntries) {
-  ConnectBoth();
-  std::vector<ibv_send_wr> requests = Writes(100);
-  ASSERT_EQ(local_.work_queue->PostSend(requests).posted, 100u);
-  EXPECT_EQ(local_.work_queue->Poll(33)->size(), 33u);
-  EXPECT_EQ(local_.work_queue->outstanding_sends(), 67u);
-  EXPECT_EQ(local_.work_queue->Poll(1000)->size(), 67u);
-}
-
-TEST_F(WorkQueueTest, AFailingPollIsAnErrorNotAnEmptyQueue) {
-  verbs_.FailNext("poll_cq", EIO);
-  EXPECT_TRUE(absl::IsInternal(local_.work_queue->Poll(1).status()));
-  verbs_.FailNext("req_notify_cq", EIO);
-  EXPECT_FALSE(local_.work_queue->ArmAndPoll(1).ok());
-}
-
-TEST_F(WorkQueueTest, ArmAndPollReturnsWhatWasThereBeforeArming) {
-  ConnectBoth();
-  std::vector<ibv_send_wr> requests = Writes(1);
-  ASSERT_EQ(local_.work_queue->PostSend(requests).posted, 1u);
-  EXPECT_EQ(local_.work_queue->ArmAndPoll(16)->size(), 1u);
-}
-
-// A completion between the first poll and the arming is the classic lost
-// wake-up.
-TEST_F(WorkQueueTest, NoWakeUpIsLostToACompletionJustBeforeArming) {
-  ConnectBoth();
-  std::atomic<bool> once = false;
-  verbs_.Observe([&](std::string_view call) {
-    if (call != "req_notify_cq" || once.exchange(true)) return;
-    ibv_send_wr wr{.opcode = IBV_WR_SEND};
-    ibv_send_wr* bad = nullptr;
-    ASSERT_EQ(verbs_.PostSend(remote_.qp.get(), &wr, &bad), 0);
-  });
-  std::vector<ibv_recv_wr> receives = Receives(1, 5);
-  ASSERT_EQ(local_.work_queue->PostReceive(receives).posted, 1u);
-  EXPECT_TRUE(local_.work_queue->Poll(16)->empty());
-  const auto completions = local_.work_queue->ArmAndPoll(16);
-  ASSERT_EQ(completions->size(), 1u);
-  EXPECT_EQ(completions->front().wc.wr_id, 5u);
-  verbs_.Observe({});
-}
-
-TEST_F(WorkQueueTest, TheNextCompletionAfterArmingRaisesOneEventForAllWaiters) {
-  ConnectBoth();
-  Occurrence first, second;
-  local_.events->Subscribe([&] { first.Happen(); });
-  local_.events->Subscribe([&] { second.Happen(); });
-  ASSERT_TRUE(local_.work_queue->ArmAndPoll(16)->empty());
-  std::vector<ibv_send_wr> requests = Writes(2);
-  ASSERT_EQ(local_.work_queue->PostSend(requests).posted, 2u);
-  ASSERT_TRUE(first.Wait());
-  ASSERT_TRUE(second.Wait());
-  EXPECT_EQ(local_.work_queue->Poll(16)->size(), 2u);
-}
-
 TEST_F(WorkQueueTest, CloseWakesWaitersAndNothingTouchesTheDeviceAfterIt) {
   ConnectBoth();
   int woken = 0;
@@ -435,20 +210,6 @@ TEST_F(HardwareWorkQueueTest, TheSendQueueIsFullUntilCompletionsArePolled) {
   EXPECT_EQ(local_.work_queue->PostSend(requests).error_number, ENOMEM);
   EXPECT_EQ(local_.work_queue->Poll(4096)->size(), slots);
   EXPECT_EQ(local_.work_queue->PostSend(requests).posted, slots);
-}
-
-TEST(CompletionStatusNameTest, NamesEveryStatus) {
-  EXPECT_STREQ(CompletionStatusName(IBV_WC_SUCCESS), "SUCCESS");
-  EXPECT_STREQ(CompletionStatusName(IBV_WC_LOC_PROT_ERR), "LOC_PROT_ERR");
-  EXPECT_STREQ(CompletionStatusName(IBV_WC_WR_FLUSH_ERR), "WR_FLUSH_ERR");
-  EXPECT_STREQ(CompletionStatusName(IBV_WC_RETRY_EXC_ERR), "RETRY_EXC_ERR");
-  EXPECT_STREQ(CompletionStatusName(IBV_WC_RNR_RETRY_EXC_ERR),
-               "RNR_RETRY_EXC_ERR");
-  EXPECT_STREQ(CompletionStatusName(IBV_WC_GENERAL_ERR), "GENERAL_ERR");
-  EXPECT_STREQ(CompletionStatusName(IBV_WC_TM_RNDV_INCOMPLETE),
-               "TM_RNDV_INCOMPLETE");
-  EXPECT_STREQ(CompletionStatusName(static_cast<ibv_wc_status>(4711)),
-               "UNKNOWN");
 }
 
 }  // namespace

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "sidecar/device_events.h"
+#include "sidecar/work_queue.h"
+#include "tests/fakes/fake_verbs.h"
+#include "tests/unit/sidecar/watching.h"
+
+namespace purser::sidecar {
+
+// Two connected RC queue pairs of one device: `local` posts through a
+// WorkQueue, `remote` is plain.
+class WorkQueueTest : public ::testing::Test {
+ protected:
+  struct End {
+    std::shared_ptr<QueuePairEvents> events;
+    rdma::CompletionQueue cq;
+    rdma::QueuePair qp;
+    std::unique_ptr<WorkQueue> work_queue;
+  };
+
+  void SetUp() override {
+    verbs_.AddDevice(std::string(device_name()) == "rxe0"
+                         ? fakes::RxeDevice()
+                         : fakes::Mlx5Device());
+    context_ = rdma::OpenDevice(verbs_, device_name()).value();
+    pd_ = rdma::AllocPd(verbs_, context_).value();
+    device_events_ =
+        DeviceEvents::Start(verbs_, context_, device_name(), [] {}).value();
+    mr_ = rdma::RegMr(verbs_, pd_, buffer_.data(), buffer_.size(),
+                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                          IBV_ACCESS_REMOTE_READ)
+              .value();
+    local_ = MakeEnd(100, 100, 255);
+    remote_ = MakeEnd(100, 100, 255);
+  }
+
+  virtual const char* device_name() const { return "rxe0"; }
+
+  End MakeEnd(uint32_t send_wr, uint32_t recv_wr, int cqe) {
+    End end;
+    end.events = std::make_shared<QueuePairEvents>();
+    end.cq = rdma::CreateCq(verbs_, context_, cqe, end.events.get(),
+                            device_events_->channel())
+                 .value();
+    ibv_qp_init_attr init{.qp_context = end.events.get(),
+                          .send_cq = end.cq.get(),
+                          .recv_cq = end.cq.get(),
+                          .cap = {.max_send_wr = send_wr,
+                                  .max_recv_wr = recv_wr,
+                                  .max_send_sge = 2,
+                                  .max_recv_sge = 2},
+                          .qp_type = IBV_QPT_RC};
+    end.qp = rdma::CreateQp(verbs_, pd_, init).value();
+    // Soft-RoCE writes back 100 and takes 127.
+    end.work_queue = std::make_unique<WorkQueue>(
+        verbs_, end.qp.get(), end.cq.get(), end.events,
+        WorkQueue::Capacity{.send_slots = 127,
+                            .recv_slots = 127,
+                            .cqe = static_cast<uint32_t>(end.cq->cqe)},
+        counters_);
+    return end;
+  }
+
+  void Modify(End& end, ibv_qp_attr attr, int mask) {
+    ASSERT_TRUE(verbs_.ModifyQp(end.qp.get(), &attr, mask | IBV_QP_STATE).ok());
+    end.work_queue->StateChanged(attr.qp_state);
+  }
+
+  void Connect(End& end, const End& peer) {
+    Modify(end,
+           {.qp_state = IBV_QPS_INIT,
+            .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+            .port_num = 1},
+           IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    ibv_qp_attr rtr{.qp_state = IBV_QPS_RTR,
+                    .path_mtu = IBV_MTU_1024,
+                    .dest_qp_num = peer.qp->qp_num,
+                    .max_dest_rd_atomic = 1,
+                    .min_rnr_timer = 12};
+    rtr.ah_attr.is_global = 1;
+    rtr.ah_attr.port_num = 1;
+    rtr.ah_attr.grh.sgid_index = gid_index_;
+    rtr.ah_attr.grh.dgid = fakes::Ipv4Gid("192.0.2.1");
+    Modify(end, rtr,
+           IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    Modify(end,
+           {.qp_state = IBV_QPS_RTS,
+            .max_rd_atomic = 1,
+            .timeout = 14,
+            .retry_cnt = 7,
+            .rnr_retry = 7},
+           IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+               IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+  }
+
+  void ConnectBoth() {
+    Connect(local_, remote_);
+    Connect(remote_, local_);
+  }
+
+  ibv_sge Sge(size_t offset, uint32_t length) {
+    return {reinterpret_cast<uint64_t>(buffer_.data()) + offset, length,
+            mr_->lkey};
+  }
+
+  // RDMA writes of nothing: they need no receive.
+  std::vector<ibv_send_wr> Writes(size_t count, uint64_t first_id = 0) {
+    std::vector<ibv_send_wr> requests(count);
+    for (size_t i = 0; i < count; ++i) {
+      requests[i].wr_id = first_id + i;
+      requests[i].opcode = IBV_WR_RDMA_WRITE;
+    }
+    return requests;
+  }
+  std::vector<ibv_recv_wr> Receives(size_t count, uint64_t first_id = 0) {
+    std::vector<ibv_recv_wr> requests(count);
+    for (size_t i = 0; i < count; ++i) requests[i].wr_id = first_id + i;
+    return requests;
+  }
+
+  uint64_t PostFailures(const std::string& operation,
+                        const std::string& error) {
+    return CountOf(counters_.post_failures, operation, error);
+  }
+
+  fakes::FakeVerbs verbs_;
+  Counters counters_;
+  int gid_index_ = 1;
+  std::array<uint8_t, 4096> buffer_{};
+  rdma::Context context_;
+  rdma::ProtectionDomain pd_;
+  std::unique_ptr<DeviceEvents> device_events_;
+  rdma::MemoryRegion mr_;
+  End local_, remote_;
+};
+
+}  // namespace purser::sidecar
