@@ -30,6 +30,9 @@
 
 namespace purser::sidecar {
 
+// Until classes can be configured.
+inline constexpr char kDefaultClass[] = "default";
+
 // One of the queue pairs that are counted against a device's max_qp.
 class LiveCount {
  public:
@@ -62,7 +65,7 @@ class BrokeredQueuePair {
     std::string owner;  // client_id
     std::string client_name;
     bool detached = false;
-    std::string class_name;
+    std::string class_name = kDefaultClass;
     ibv_qp_type type = IBV_QPT_RC;
     ibv_qp_cap cap{};  // as ibv_create_qp wrote back
     uint32_t qp_num = 0;

@@ -3,74 +3,20 @@
 
 #include <array>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "prometheus/metric_family.h"
 #include "rdma/queue_pair_states.h"
+#include "sidecar/metric_families.h"
 
 namespace purser::sidecar {
 namespace {
 
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
 constexpr char kContainer[] = "container";
 constexpr char kNode[] = "node";
-constexpr char kDefaultClass[] = "default";
-
-// One family; `names` are its labels, in the order in which Add() takes their
-// values.
-template <size_t kLabels>
-class Family {
- public:
-  Family(MetricType type, const char* name, const char* help,
-         std::array<const char*, kLabels> names)
-      : names_(names) {
-    family_.name = name;
-    family_.help = help;
-    family_.type = type;
-  }
-
-  void Add(const std::array<std::string, kLabels>& values, double value) {
-    ClientMetric& metric = family_.metric.emplace_back();
-    for (size_t i = 0; i < kLabels; ++i)
-      metric.label.push_back({names_[i], values[i]});
-    (family_.type == MetricType::Counter ? metric.counter.value
-                                         : metric.gauge.value) = value;
-  }
-
-  MetricFamily Take() { return std::move(family_); }
-
- private:
-  const std::array<const char*, kLabels> names_;
-  MetricFamily family_;
-};
-
-template <typename... Labels>
-using Counts = std::map<std::tuple<Labels...>, uint64_t>;
-using Seeds1 = std::vector<std::tuple<std::string>>;
-using Seeds2 = std::vector<std::tuple<std::string, std::string>>;
-
-// A counter family of `counts`; the `seeds` are there even if never counted.
-template <typename... Labels>
-MetricFamily CounterFamily(const char* name, const char* help,
-                           std::array<const char*, sizeof...(Labels)> names,
-                           Counts<Labels...> counts,
-                           const std::vector<std::tuple<Labels...>>& seeds) {
-  for (const auto& seed : seeds) counts.emplace(seed, 0);
-  Family<sizeof...(Labels)> family(MetricType::Counter, name, help, names);
-  for (const auto& [labels, count] : counts)
-    family.Add(
-        std::apply(
-            [](const Labels&... values) {
-              return std::array<std::string, sizeof...(Labels)>{values...};
-            },
-            labels),
-        static_cast<double>(count));
-  return family.Take();
-}
 
 MetricFamily Gauge(const char* name, const char* help, uint64_t value) {
   Family<0> family(MetricType::Gauge, name, help, {});
@@ -80,73 +26,81 @@ MetricFamily Gauge(const char* name, const char* help, uint64_t value) {
 
 // ---- Queue pairs and their memory ----
 
-// The provider's arrays beside the rings count as overhead.
-std::array<std::pair<const char*, queue_memory::Charge>, 5> ByQueue(
-    const queue_memory::QueueMemory& memory) {
-  return {{{"send", memory.send},
-           {"receive", memory.receive},
-           {"completion", memory.completion},
-           {"shared_receive", memory.shared_receive},
-           {"overhead", memory.arrays + memory.overhead}}};
-}
+// The label `queue`. The provider's arrays beside the rings are overhead.
+constexpr std::array kQueues = {"send", "receive", "completion",
+                                "shared_receive", "overhead"};
 
+// Of one device and class.
 struct Totals {
-  // device, queue, class
-  std::map<std::array<std::string, 3>, queue_memory::Charge> memory;
-  // device, type, state, class
-  std::map<std::array<std::string, 4>, uint64_t> queue_pairs;
-  uint64_t backlog = 0;
-};
+  std::array<queue_memory::Charge, kQueues.size()> memory;
+  std::map<std::pair<ibv_qp_type, ibv_qp_state>, uint64_t> queue_pairs;
 
-// What a device without queue pairs shows.
-void AddZeros(const Device& device, Totals& totals) {
-  for (const auto& [queue, charge] : ByQueue({}))
-    totals.memory[{device.name(), queue, kDefaultClass}];
-  for (int state = IBV_QPS_RESET; state <= IBV_QPS_ERR; ++state)
-    totals.queue_pairs[{device.name(), rdma::QueuePairTypeName(IBV_QPT_RC),
-                        rdma::StateName(static_cast<ibv_qp_state>(state)),
-                        kDefaultClass}];
-}
-
-Totals Sum(Broker& broker) {
-  Totals totals;
-  for (const Device* device : broker.devices()) AddZeros(*device, totals);
-  for (const auto& queue_pair : broker.queue_pairs().All()) {
-    const BrokeredQueuePair::Facts& facts = queue_pair->facts();
-    const std::string& device = facts.device->name();
-    for (const auto& [queue, charge] : ByQueue(facts.memory))
-      totals.memory[{device, queue, facts.class_name}] += charge;
-    ++totals.queue_pairs[{device, rdma::QueuePairTypeName(facts.type),
-                          rdma::StateName(queue_pair->KnownState()),
-                          facts.class_name}];
-    totals.backlog += queue_pair->work_queue().outstanding_sends();
+  void Add(const BrokeredQueuePair& queue_pair) {
+    const queue_memory::QueueMemory& of = queue_pair.facts().memory;
+    memory[0] += of.send;
+    memory[1] += of.receive;
+    memory[2] += of.completion;
+    memory[3] += of.shared_receive;
+    memory[4] += of.arrays + of.overhead;
+    ++queue_pairs[{queue_pair.facts().type, queue_pair.KnownState()}];
   }
+};
+using TotalsByClass = std::map<std::pair<const Device*, std::string>, Totals>;
+
+TotalsByClass Sum(
+    const std::vector<Device*>& devices,
+    const std::vector<std::shared_ptr<BrokeredQueuePair>>& queue_pairs) {
+  TotalsByClass totals;
+  // What a device without queue pairs shows.
+  for (const Device* device : devices) {
+    Totals& zeros = totals[{device, kDefaultClass}];
+    for (int state = IBV_QPS_RESET; state <= IBV_QPS_ERR; ++state)
+      zeros.queue_pairs[{IBV_QPT_RC, static_cast<ibv_qp_state>(state)}] = 0;
+  }
+  for (const auto& queue_pair : queue_pairs)
+    totals[{queue_pair->facts().device, queue_pair->facts().class_name}].Add(
+        *queue_pair);
   return totals;
 }
 
-MetricFamily MemoryFamily(const Totals& totals) {
+MetricFamily MemoryFamily(const TotalsByClass& totals) {
   Family<4> family(MetricType::Gauge, "purser_queue_memory_bytes",
                    "Memory of the queues that the sidecar holds, by what it is "
                    "for and by who is charged: the container's cgroup, or the "
                    "node's kernel memory, which no cgroup sees.",
                    {"device", "queue", "charged_to", "class"});
-  for (const auto& [labels, charge] : totals.memory) {
-    const auto& [device, queue, class_name] = labels;
-    family.Add({device, queue, kContainer, class_name},
-               static_cast<double>(charge.container));
-    family.Add({device, queue, kNode, class_name},
-               static_cast<double>(charge.node));
+  for (const auto& [key, of] : totals) {
+    const auto& [device, class_name] = key;
+    for (size_t i = 0; i < kQueues.size(); ++i) {
+      family.Add({device->name(), kQueues[i], kContainer, class_name},
+                 static_cast<double>(of.memory[i].container));
+      family.Add({device->name(), kQueues[i], kNode, class_name},
+                 static_cast<double>(of.memory[i].node));
+    }
   }
   return family.Take();
 }
 
-MetricFamily QueuePairsFamily(const Totals& totals) {
+MetricFamily QueuePairsFamily(const TotalsByClass& totals) {
   Family<4> family(MetricType::Gauge, "purser_queue_pairs",
                    "Queue pairs that the sidecar holds, by state.",
                    {"device", "type", "state", "class"});
-  for (const auto& [labels, count] : totals.queue_pairs)
-    family.Add(labels, static_cast<double>(count));
+  for (const auto& [key, of] : totals) {
+    const auto& [device, class_name] = key;
+    for (const auto& [type_and_state, count] : of.queue_pairs)
+      family.Add({device->name(), rdma::QueuePairTypeName(type_and_state.first),
+                  rdma::StateName(type_and_state.second), class_name},
+                 static_cast<double>(count));
+  }
   return family.Take();
+}
+
+uint64_t Backlog(
+    const std::vector<std::shared_ptr<BrokeredQueuePair>>& queue_pairs) {
+  uint64_t backlog = 0;
+  for (const auto& queue_pair : queue_pairs)
+    backlog += queue_pair->work_queue().outstanding_sends();
+  return backlog;
 }
 
 // ---- Budget ----
@@ -288,7 +242,8 @@ Metrics::Metrics(Broker& broker, ledger::Ledger ledger, const Budget& budget,
 
 std::vector<MetricFamily> Metrics::Collect() const {
   std::vector<MetricFamily> families;
-  const Totals totals = Sum(broker_);
+  const auto queue_pairs = broker_.queue_pairs().All();
+  const TotalsByClass totals = Sum(broker_.devices(), queue_pairs);
   families.push_back(MemoryFamily(totals));
   AddBudget(budget_, ledger_.balance(), families);
   families.push_back(QueuePairsFamily(totals));
@@ -296,7 +251,7 @@ std::vector<MetricFamily> Metrics::Collect() const {
   families.push_back(
       Gauge("purser_completion_backlog",
             "Sends that were posted and whose completions were not yet polled.",
-            totals.backlog));
+            Backlog(queue_pairs)));
   families.push_back(
       Gauge("purser_clients", "Attached clients.", broker_.clients().count()));
   families.push_back(Gauge("purser_memory_regions",

@@ -16,9 +16,6 @@
 namespace purser::sidecar {
 namespace {
 
-// Until classes can be configured.
-constexpr char kDefaultClass[] = "default";
-
 queue_memory::QueuePairRequest ModelRequest(ibv_qp_type type,
                                             const ibv_qp_cap& cap) {
   queue_memory::QueuePairRequest request{
