@@ -30,8 +30,11 @@ absl::Status CheckPlan(const v1::PingPlan& plan) {
       CheckRange("stream_bytes", plan.stream_bytes(), 0, kMaxPingStreamBytes));
   PURSER_RETURN_IF_ERROR(
       CheckRange("chunk_bytes", plan.chunk_bytes(), 1, kMaxPingMessageBytes));
-  return CheckRange("window_chunks", plan.window_chunks(), 2,
-                    kMaxPingWindowChunks);
+  PURSER_RETURN_IF_ERROR(CheckRange("window_chunks", plan.window_chunks(), 2,
+                                    kMaxPingWindowChunks));
+  return CheckRange("window_chunks x chunk_bytes",
+                    uint64_t{plan.window_chunks()} * plan.chunk_bytes(), 1,
+                    kMaxPingWindowBytes);
 }
 
 uint64_t StreamChunks(const v1::PingPlan& plan) {

@@ -22,6 +22,7 @@ inline constexpr uint32_t kMaxPingMessageBytes = 16 << 20;
 inline constexpr uint64_t kMaxPingIterations = 10'000'000;
 inline constexpr uint64_t kMaxPingStreamBytes = uint64_t{1} << 40;
 inline constexpr uint32_t kMaxPingWindowChunks = 64;
+inline constexpr uint64_t kMaxPingWindowBytes = 256 << 20;
 inline constexpr uint32_t kPingWindowChunks = 16;
 
 // InvalidArgument names the field that is out of range.

@@ -46,6 +46,12 @@ TEST(CheckPlanTest, NamesTheFieldThatIsOutOfRange) {
   expect(plan, "window_chunks 1");
   plan.set_window_chunks(UINT32_MAX);
   expect(plan, "window_chunks");
+  plan = Plan();
+  plan.set_chunk_bytes(kMaxPingMessageBytes);
+  plan.set_window_chunks(kPingWindowChunks);
+  EXPECT_TRUE(CheckPlan(plan).ok());
+  plan.set_window_chunks(kPingWindowChunks + 1);
+  expect(plan, "window_chunks x chunk_bytes 285212672 is not within 1 and");
 }
 
 TEST(PingLayoutTest, NothingOverlaps) {
