@@ -50,6 +50,8 @@ int RunCommand(int argc, const char* const* argv, rdma::Verbs& verbs) {
     return absl::IsInvalidArgument(app.status()) ? kBadConfig : kFailure;
   }
   (*app)->Run();
+  (*app)->Stop();
+  base::LogInfo("stopped");
   return 0;
 }
 

@@ -113,6 +113,9 @@ TEST_F(SidecarProcessTest, ServesUntilSigtermAndLeavesNothing) {
   Process client({SIDECAR_CLIENT, socket(), "5"});
   ASSERT_TRUE(client.WaitForOutput("holding 5", kLong)) << client.output();
   EXPECT_GT(UsedBytes(), 0u);
+  sidecar.Signal(SIGHUP);
+  EXPECT_TRUE(sidecar.WaitForOutput("nothing to reload", kLong));
+  EXPECT_GT(UsedBytes(), 0u);
 
   const auto begin = Clock::now();
   sidecar.Signal(SIGTERM);
