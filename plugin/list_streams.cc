@@ -52,13 +52,12 @@ class ListStreams::Stream : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   }
 
   void OnDone() override {
-    const std::shared_ptr<ListStreams> streams = std::move(streams_);
-    streams->Remove(this);
+    const std::shared_ptr<ListStreams> streams = streams_->Remove(this);
     delete this;
     streams->changed_();
   }
 
-  std::shared_ptr<ListStreams> streams_;
+  const std::shared_ptr<ListStreams> streams_;
   grpc::ByteBuffer message_;  // the one under way
   bool writing_ = false;
   bool outdated_ = false;  // the list changed since `message_` was made
@@ -90,9 +89,10 @@ std::optional<Advertisement> ListStreams::advertisement() const {
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ListStreams::Open() {
-  auto* stream = new Stream(shared_from_this());
+  Stream* stream = nullptr;
   {
     std::lock_guard lock(mutex_);
+    stream = new Stream(shared_from_this());
     streams_.push_back(stream);
     if (closed_) {
       stream->End(*closed_);
@@ -127,10 +127,11 @@ std::optional<std::chrono::steady_clock::time_point> ListStreams::none_since()
   return none_since_;
 }
 
-void ListStreams::Remove(Stream* stream) {
+std::shared_ptr<ListStreams> ListStreams::Remove(Stream* stream) {
   std::lock_guard lock(mutex_);
   streams_.remove(stream);
   if (streams_.empty()) none_since_ = std::chrono::steady_clock::now();
+  return shared_from_this();
 }
 
 }  // namespace purser::plugin

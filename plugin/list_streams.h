@@ -49,7 +49,8 @@ class ListStreams : public std::enable_shared_from_this<ListStreams> {
  private:
   class Stream;
   explicit ListStreams(std::function<void()> changed);
-  void Remove(Stream* stream);
+  // What keeps this alive while the stream goes.
+  std::shared_ptr<ListStreams> Remove(Stream* stream);
 
   const std::function<void()> changed_;
   mutable std::mutex mutex_;
