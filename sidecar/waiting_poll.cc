@@ -70,7 +70,6 @@ void WaitingPoll::End(std::unique_lock<std::mutex> lock,
   lock.unlock();
   if (!answer) return;
   queue_pair_->events().Unsubscribe(subscription);
-  alarm_.Cancel();
   answer(status);
 }
 

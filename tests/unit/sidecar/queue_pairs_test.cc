@@ -135,12 +135,12 @@ TEST(QueuePairsTest, TheDevicesMaxQpHoldsAndRefusedCreationsDoNotCount) {
   const std::string client = sidecar.Attach();
   sidecar.verbs().FailNext("create_qp", ENOMEM);
   sidecar.TryCreate(client);
-  const uint64_t first = sidecar.Create(client)->facts().id;
+  const auto first = sidecar.Create(client);  // as a call in flight holds it
   sidecar.Create(client);
   const auto third = sidecar.TryCreate(client);
   EXPECT_EQ(Get<Refusal>(third).reason, RefusalReason::kDeviceLimit);
   EXPECT_EQ(Get<Refusal>(third).limit, "max_qp");
-  ASSERT_TRUE(sidecar.queue_pairs().Destroy(client, first).ok());
+  ASSERT_TRUE(sidecar.queue_pairs().Destroy(client, first->facts().id).ok());
   sidecar.Create(client);
 }
 

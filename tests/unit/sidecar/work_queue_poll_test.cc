@@ -51,6 +51,38 @@ TEST_F(WorkQueuePollTest, ResetDropsWhatIsOutstandingAndWhatWasNotPolled) {
   EXPECT_EQ(local_.work_queue->PostSend(refused).error_number, EINVAL);
 }
 
+// Soft-RoCE leaves in the completion queue what was there at a RESET.
+TEST_F(WorkQueuePollTest, ResetMakesTheWholeCompletionQueueFree) {
+  ConnectBoth();
+  for (int i = 0; i < 5; ++i) {
+    std::vector<ibv_send_wr> requests = Writes(51);
+    ASSERT_EQ(local_.work_queue->PostSend(requests).posted, 51u);
+  }
+  Modify(local_, {.qp_state = IBV_QPS_RESET}, 0);
+  Modify(remote_, {.qp_state = IBV_QPS_RESET}, 0);
+  ConnectBoth();
+  for (int i = 0; i < 5; ++i) {
+    std::vector<ibv_send_wr> requests = Writes(51);
+    ASSERT_EQ(local_.work_queue->PostSend(requests).posted, 51u);
+  }
+  EXPECT_EQ(local_.work_queue->Poll(1000)->size(), 255u) << "none was lost";
+}
+
+// ibv_destroy_cq waits until every event that was read is acknowledged.
+TEST_F(WorkQueuePollTest, ASubscriberMayEndTheCompletionQueue) {
+  ConnectBoth();
+  Occurrence ended;
+  local_.events->Subscribe([&] {
+    local_.qp.reset();
+    local_.cq.reset();
+    ended.Happen();
+  });
+  ASSERT_TRUE(local_.work_queue->ArmAndPoll(16)->empty());
+  std::vector<ibv_send_wr> requests = Writes(1);
+  ASSERT_EQ(local_.work_queue->PostSend(requests).posted, 1u);
+  EXPECT_TRUE(ended.Wait());
+}
+
 TEST_F(WorkQueuePollTest, PollStopsAtMaxEntries) {
   ConnectBoth();
   std::vector<ibv_send_wr> requests = Writes(100);
