@@ -155,10 +155,25 @@ void FakeFabric::FailNextSend(int status, const std::string& status_name) {
 
 void FakeFabric::Pump(QueuePair& from) {
   auto to = queue_pairs_.find(from.dest_qp_num);
-  while (!from.sends.empty() && to != queue_pairs_.end() &&
-         (!TakesReceive(from.sends.front().opcode()) ||
-          !to->second.receives.empty()))
+  while (!from.sends.empty() && to != queue_pairs_.end()) {
+    const v1::SendWorkRequest& send = from.sends.front();
+    if (TakesReceive(send.opcode()) && to->second.receives.empty()) {
+      // What a write carries is in place before its last packet, which alone
+      // needs the receive, is turned back.
+      if (IsWrite(send.opcode())) Place(send, At(send));
+      return;
+    }
     Deliver(from, to->second);
+  }
+}
+
+uint32_t FakeFabric::Place(const v1::SendWorkRequest& send, std::byte* target) {
+  uint32_t length = 0;
+  for (const v1::Sge& sge : send.sg_list()) {
+    memcpy(target + length, At(sge), sge.length());
+    length += sge.length();
+  }
+  return length;
 }
 
 void FakeFabric::Deliver(QueuePair& from, QueuePair& to) {
@@ -178,10 +193,7 @@ void FakeFabric::Deliver(QueuePair& from, QueuePair& to) {
         target = At(to.receives.front().sg_list(0));
       to.receives.pop_front();
     }
-    for (const v1::Sge& sge : send.sg_list()) {
-      memcpy(target + received.byte_len(), At(sge), sge.length());
-      received.set_byte_len(received.byte_len() + sge.length());
-    }
+    received.set_byte_len(Place(send, target));
     if (corrupt_after_ > 0 && --corrupt_after_ == 0)
       target[received.byte_len() / 2] ^= std::byte{1};
     if (TakesReceive(send.opcode())) to.completions.push_back(received);

@@ -66,6 +66,9 @@ class FakeFabric {
   void Pump(QueuePair& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(QueuePair& from, QueuePair& to)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Copies what the request gathers; returns its length.
+  uint32_t Place(const v1::SendWorkRequest& send, std::byte* target)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::byte* At(const v1::Sge& sge) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::byte* At(const v1::SendWorkRequest& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
