@@ -167,6 +167,34 @@ TEST_F(ResourceServerTest, AClientThatDoesNotReadCannotHoldUpStop) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
 }
 
+// While a list is under way, held up by a client that does not read, the others
+// are not queued: the last one follows it.
+TEST_F(ResourceServerTest, ASlowClientGetsTheLastListWithoutAllBetween) {
+  constexpr int kChanges = 50;
+  PoolResource large{PoolConfig{.rdma_hca_max = 200'000}};
+  ResourceServer server(large, tree_.path("d"), [] {});
+  server.Update(Node(DeviceHealth::kHealthy));
+  ASSERT_TRUE(server.Bind().ok());
+  const auto stub = v1beta1::DevicePlugin::NewStub(grpc::CreateChannel(
+      "unix:" + socket(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kLong);
+  const auto reader = stub->ListAndWatch(&context, v1beta1::Empty());
+  reader->WaitForInitialMetadata();
+  for (int i = 0; i < kChanges; ++i) {
+    server.Update(
+        Node(i % 2 == 0 ? DeviceHealth::kPortDown : DeviceHealth::kHealthy));
+  }
+  server.Update(std::make_shared<Snapshot>());
+  v1beta1::ListAndWatchResponse list;
+  int lists = 0;
+  do {
+    ASSERT_TRUE(reader->Read(&list)) << "after " << lists << " lists";
+    ++lists;
+  } while (list.devices_size() > 0);
+  EXPECT_LT(lists, kChanges / 2);
+}
+
 TEST_F(ResourceServerTest, NoticesThatItsSocketIsGoneOrAnother) {
   EXPECT_FALSE(server_.SocketIntact().value());
   ASSERT_TRUE(server_.Bind().ok());
