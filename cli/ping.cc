@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <thread>
 
 #include "base/quantity.h"
 #include "base/status_macros.h"
@@ -22,6 +23,8 @@ using std::chrono::milliseconds;
 
 // A peer that connects and then says nothing does not keep others out for long.
 constexpr milliseconds kHelloTimeout{5000};
+// Nothing tells when another machine's port is opened.
+constexpr milliseconds kRetry{100};
 
 uint32_t RandomPsn() { return std::random_device()() & 0xffffff; }
 
@@ -137,6 +140,28 @@ void TellFailure(const absl::Status& status, PeerChannel& peer) {
   (void)peer.Send(message, kHelloTimeout);
 }
 
+// Pods start in any order: a peer that does not listen, or whose name is not
+// known yet, is tried again until the timeout.
+absl::StatusOr<PeerChannel> ReachPeer(const PingCommand& command,
+                                      Environment& environment) {
+  const auto deadline = std::chrono::steady_clock::now() + command.timeout;
+  for (bool told = false;; told = true) {
+    const milliseconds left = std::chrono::ceil<milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    auto peer =
+        PeerChannel::Connect(*command.connect, std::max(left, milliseconds(0)));
+    const absl::Status& status = peer.status();
+    const bool may_come =
+        absl::IsUnavailable(status) || absl::IsNotFound(status);
+    if (!may_come || left <= kRetry) return peer;
+    if (!told)
+      environment.err << fmt::format(
+          "purser: {}; trying again for {} s\n", std::string(status.message()),
+          std::chrono::ceil<std::chrono::seconds>(left).count());
+    std::this_thread::sleep_for(kRetry);
+  }
+}
+
 absl::StatusOr<PingReport> Connecting(const PingCommand& command,
                                       const std::string& shared_volume,
                                       client::Client& client,
@@ -144,9 +169,7 @@ absl::StatusOr<PingReport> Connecting(const PingCommand& command,
   const v1::PingPlan plan = PlanOf(command);
   PURSER_ASSIGN_OR_RETURN(
       Side side, CreateSide(command.device, shared_volume, plan, client));
-  PURSER_ASSIGN_OR_RETURN(
-      PeerChannel peer,
-      PeerChannel::Connect(*command.connect, command.timeout));
+  PURSER_ASSIGN_OR_RETURN(PeerChannel peer, ReachPeer(command, environment));
   auto report = RunConnecting(plan, command, side, peer, environment);
   if (!report.ok()) TellFailure(report.status(), peer);
   return report;

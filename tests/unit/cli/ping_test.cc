@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "base/tcp_listener.h"
 #include "cli/peer_channel.h"
 #include "tests/unit/cli/cli_fixture.h"
 
@@ -23,8 +24,9 @@ class PingTest : public CliTest {
   ~PingTest() override {
     if (listening_.joinable()) listening_.join();
   }
-  void Listen(std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {"qp", "ping", "--listen", "127.0.0.1:0"});
+  void Listen(std::vector<std::string> more = {},
+              const std::string& port = "0") {
+    more.insert(more.begin(), {"qp", "ping", "--listen", "127.0.0.1:" + port});
     listening_ = std::thread(
         [this, more] { listener_exit_ = listener_(At(other_sidecar_, more)); });
     ASSERT_TRUE(listener_.out.WaitFor("\n")) << listener_.err.text();
@@ -167,6 +169,34 @@ TEST_F(PingTest, StrangersAreTurnedAwayAndThePeerStillServed) {
               AllOf(HasSubstr("did not begin with a hello"),
                     HasSubstr("message_bytes 4294967295 is not within"),
                     HasSubstr("ended the connection")));
+}
+
+TEST_F(PingTest, AListenerThatComesLaterIsReached) {
+  {
+    auto port = base::ListenTcp("127.0.0.1:0");
+    ASSERT_TRUE(port.ok()) << port.status();
+    port_ = std::to_string(port->port);
+  }
+  int exit = -1;
+  std::thread connecting([&] { exit = Connect({"--iterations", "1"}); });
+  EXPECT_TRUE(purser_.err.WaitFor("trying again for 30 s")) << exit;
+  Listen({}, port_);
+  connecting.join();
+  EXPECT_EQ(exit, kOk) << purser_.err.text();
+  EXPECT_EQ(ListenerExit(), kOk);
+}
+
+TEST_F(PingTest, APeerThatNeverComesIsGivenUp) {
+  {
+    auto port = base::ListenTcp("127.0.0.1:0");
+    ASSERT_TRUE(port.ok()) << port.status();
+    port_ = std::to_string(port->port);
+  }
+  EXPECT_EQ(Connect({"--timeout", "0.3"}), kFailure);
+  EXPECT_THAT(purser_.err.text(),
+              AllOf(HasSubstr("cannot connect to " + Address()),
+                    HasSubstr("Connection refused")));
+  ExpectNothingLeft();
 }
 
 TEST_F(PingTest, APeerThatVanishesIsNoticed) {
