@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures: the cluster, Purser installed on it, a namespace of one's own; and what is shown of them when a test fails."""
+
+import re
+import secrets
+import time
+
+import pytest
+
+from kube import PURSER_NAMESPACE, ROOT, Cluster, wait_until
+
+VALUES = ROOT / "tests/e2e/values.yaml"
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    cluster = Cluster()
+    cluster.run("status")
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def purser(cluster):
+    """Purser as tests/e2e/values.yaml has it, registered with the kubelet. Stays for the next file's tests."""
+    cluster.helm("upgrade", "--install", "purser", ROOT / "charts/purser", "--namespace", PURSER_NAMESPACE,
+                 "--create-namespace", "--values", VALUES, "--wait", "--timeout", "180s", timeout=240)
+    wait_until(lambda: cluster.resources() == {"rdma/hca": 100, "rdma/wqe-mib": 1024}, "the node has Purser's resources", 30)
+    return cluster
+
+
+@pytest.fixture
+def namespace(cluster, request):
+    """A namespace that enforces the Pod Security Standard `restricted`; gone, with all in it, when the test is over."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())[:40].strip("-") + "-" + secrets.token_hex(2)
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=" + getattr(request, "param", "restricted"))
+    wait_until(lambda: cluster.kubectl("get", "serviceaccount", "default", "--namespace", name, check=False),
+               "the namespace has its service account", 30)
+    yield name
+    cluster.kubectl("delete", "pods,jobs,deployments", "--all", "--namespace", name, "--wait", "--timeout=90s", timeout=120)
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def show(cluster, namespaces):
+    """What an engineer would ask for first."""
+    for name in namespaces:
+        yield f"events of {name}", cluster.kubectl("get", "events", "--namespace", name, "--sort-by=.lastTimestamp", check=False)
+        yield f"pods of {name}", cluster.kubectl("describe", "pods", "--namespace", name, check=False)
+        for pod in cluster.get("pods", "--namespace", name)["items"]:
+            own = pod["metadata"]["name"]
+            for container in pod["spec"].get("initContainers", []) + pod["spec"]["containers"]:
+                for previous in ((), ("--previous",)):
+                    log = cluster.kubectl("logs", own, "--namespace", name, "--container", container["name"], "--tail=60", *previous, check=False)
+                    if log:
+                        yield f"log of {own}/{container['name']} {' '.join(previous)}", log
+                for port in container.get("ports", []):
+                    if "metrics" in port.get("name", "") and pod["status"].get("podIP"):
+                        address = f"{pod['status']['podIP']}:{port['containerPort']}"
+                        for path in ("readyz", "metrics"):
+                            yield f"/{path} of {own}", cluster.node(f"curl -s --max-time 5 http://{address}/{path} | grep -v '^#'", check=False)
+    yield "node", cluster.kubectl("describe", "nodes", check=False)
+    yield "kubelet", cluster.run("logs", "kubelet", check=False).stdout[-4000:]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if not report.failed or "cluster" not in item.funcargs:
+        return
+    namespaces = [PURSER_NAMESPACE] + [item.funcargs["namespace"]] * ("namespace" in item.funcargs)
+    started = time.monotonic()
+    try:
+        for title, text in show(item.funcargs["cluster"], namespaces):
+            report.sections.append((title, text))
+            if time.monotonic() - started > 120:
+                break
+    except Exception as error:  # what is shown must not hide the failure itself
+        report.sections.append(("no more to show", repr(error)))
