@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures: the cluster, Purser installed on it, a namespace of one's own; and what is shown of them when a test fails."""
 
+import hashlib
 import re
 import secrets
 import time
@@ -10,6 +11,11 @@ import pytest
 from kube import PURSER_NAMESPACE, ROOT, Cluster, wait_until
 
 VALUES = ROOT / "tests/e2e/values.yaml"
+
+
+def image_digest():
+    """So that the plugin of a cluster that was kept is replaced when its image was built anew."""
+    return "sha256-" + hashlib.sha256((ROOT / "build/images/device-plugin.tar").read_bytes()).hexdigest()[:16]
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +29,7 @@ def cluster():
 def purser(cluster):
     """Purser as tests/e2e/values.yaml has it, registered with the kubelet. Stays for the next file's tests."""
     cluster.helm("upgrade", "--install", "purser", ROOT / "charts/purser", "--namespace", PURSER_NAMESPACE,
-                 "--create-namespace", "--values", VALUES, "--wait", "--timeout", "180s", timeout=240)
+                 "--create-namespace", "--values", VALUES, "--set", "devicePlugin.podAnnotations.image=" + image_digest(), "--wait", "--timeout", "180s", timeout=240)
     wait_until(lambda: cluster.resources() == {"rdma/hca": 100, "rdma/wqe-mib": 1024}, "the node has Purser's resources", 30)
     return cluster
 
