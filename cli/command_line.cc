@@ -94,7 +94,8 @@ void AddOutput(CLI::App& app, Output& output) {
 }
 
 void AddSeconds(CLI::App& app, const std::string& name,
-                std::chrono::milliseconds& target, const std::string& help) {
+                std::chrono::milliseconds& target, const std::string& help,
+                double min = 0.001) {
   app.add_option_function<double>(
          name,
          [&target](double seconds) {
@@ -102,7 +103,7 @@ void AddSeconds(CLI::App& app, const std::string& name,
                static_cast<int64_t>(seconds * 1000 + 0.5));
          },
          fmt::format("{} (default {})", help, target.count() / 1000))
-      ->check(CLI::Range(0.001, kMaxSeconds).description(""))
+      ->check(CLI::Range(min, kMaxSeconds).description(""))
       ->type_name("SECONDS");
 }
 
@@ -253,6 +254,8 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
                  "(default: the socket's directory)");
   AddSeconds(app, "--rpc-timeout", invocation.rpc_timeout,
              "Longest wait for the sidecar's answer to a call");
+  AddSeconds(app, "--wait", invocation.wait,
+             "Longest wait for a sidecar that does not answer yet", 0);
 
   CLI::App* qp = app.add_subcommand("qp", "Queue pairs");
   qp->fallthrough();

@@ -59,6 +59,7 @@ struct Invocation {
   std::string socket = "/run/purser/sidecar.sock";
   std::string shared_volume;  // empty: the socket's directory
   std::chrono::milliseconds rpc_timeout{5000};
+  std::chrono::milliseconds wait{0};  // for a sidecar that does not answer yet
   std::variant<CreateCommand, ListCommand, DestroyCommand, BudgetCommand,
                FillCommand, PingCommand>
       command;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.h"
 
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -23,6 +25,27 @@ std::string ClientName(const Invocation& invocation) {
   return create != nullptr ? create->name : "purser";
 }
 
+// Nothing tells when a sidecar begins to serve.
+constexpr std::chrono::milliseconds kRetry{50};
+
+bool MayCome(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+absl::StatusOr<std::unique_ptr<client::Client>> Connect(
+    const Invocation& invocation) {
+  const auto deadline = std::chrono::steady_clock::now() + invocation.wait;
+  for (;;) {
+    auto client =
+        client::Client::Connect(invocation.socket, ClientName(invocation),
+                                {.rpc_timeout = invocation.rpc_timeout});
+    if (!MayCome(client.status()) ||
+        std::chrono::steady_clock::now() + kRetry > deadline)
+      return client;
+    std::this_thread::sleep_for(kRetry);
+  }
+}
+
 }  // namespace
 
 int Fail(const absl::Status& status, Environment& environment) {
@@ -36,11 +59,8 @@ int Fail(const absl::Status& status, Environment& environment) {
 }
 
 int Run(const Invocation& invocation, Environment& environment) {
-  auto client =
-      client::Client::Connect(invocation.socket, ClientName(invocation),
-                              {.rpc_timeout = invocation.rpc_timeout});
-  if (absl::IsUnavailable(client.status()) ||
-      absl::IsDeadlineExceeded(client.status())) {
+  auto client = Connect(invocation);
+  if (MayCome(client.status())) {
     (void)Fail(client.status(), environment);
     environment.err << "  another socket: --socket PATH or PURSER_SOCKET\n";
     return kNoSidecar;

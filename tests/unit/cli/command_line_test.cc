@@ -209,6 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"qp", "destroy", "x"}, "x"},
         Wrong{{"qp", "fill", "--burst", "4097"}, "--burst"},
         Wrong{{"--rpc-timeout", "0", "budget"}, "--rpc-timeout"},
+        Wrong{{"--wait", "-1", "budget"}, "--wait"},
         Wrong{{"qp", "ping"}, "--listen PORT or --connect HOST:PORT"},
         Wrong{{"qp", "ping", "--listen", "1", "--connect", "h:2"},
               "excludes --connect"},

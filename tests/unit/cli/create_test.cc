@@ -151,6 +151,21 @@ TEST_F(CreateTest, AHangingSidecarIsExitCode4) {
   EXPECT_THAT(purser.err.text(), HasSubstr("did not answer"));
 }
 
+TEST_F(CreateTest, WaitsForASidecarThatDoesNotAnswerYet) {
+  sidecar_.HangNext("Attach");
+  Purser purser;
+  EXPECT_EQ(purser(Here({"--rpc-timeout", "0.1", "--wait", "20", "budget"})),
+            kOk);
+  EXPECT_EQ(purser.err.text(), "");
+}
+
+TEST(NoSidecarTest, WaitsNoLongerThanAsked) {
+  Purser purser;
+  EXPECT_EQ(
+      purser({"--socket", "/nonexistent/s.sock", "--wait", "0.2", "budget"}),
+      kNoSidecar);
+}
+
 TEST(ExitCodeTest, FollowsTheRefusalsReason) {
   EXPECT_EQ(ExitCodeOf(absl::OkStatus()), kOk);
   EXPECT_EQ(ExitCodeOf(absl::InternalError("x")), kFailure);
