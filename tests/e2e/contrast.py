@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contrast: an application that wants 800 queue pairs of 4096 work requests x 16 SGEs beside a neighbour that wants nothing,
+without Purser and with it, as the kernel, the kubelet and the API server see it.
+
+Used by the demonstration (demo_cluster) and by test_contrast.py.
+"""
+
+import dataclasses
+import json
+import subprocess
+import threading
+import time
+
+import yaml
+
+from kube import ROOT, Failed, wait_until
+
+MIB = 2**20
+EXAMPLES = ROOT / "manifests/examples"
+TEST_IMAGE = "purser/test-application:test"
+RESTRICTED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "runAsNonRoot": True, "runAsUser": 10001,
+              "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@dataclasses.dataclass
+class Sample:
+    """Seconds since the application started; bytes, but where the name says otherwise."""
+
+    seconds: float
+    queue_memory: int  # soft-RoCE's queues in the kernel, less those that were there before
+    available: int  # the kernel's MemAvailable
+    kubelet_available: int  # node.memory.availableBytes of the kubelet's summary: what eviction goes by
+    pod_memory: int  # memory.current of the application's pod
+    neighbour_processes: int
+
+
+def neighbour(name="innocent-neighbour"):
+    """A pod that asks for nothing (BestEffort) and does nothing."""
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
+                     "containers": [{"name": "idle", "image": TEST_IMAGE, "imagePullPolicy": "Never", "command": ["sleep", "infinity"],
+                                     "securityContext": RESTRICTED}]}}
+
+
+def example(name):
+    return yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
+
+
+def cgroup(pod, container=None):
+    """Where the kubelet's cgroupfs driver puts a pod, or a running container of it."""
+    quality = {"Guaranteed": "", "Burstable": "burstable/", "BestEffort": "besteffort/"}[pod["status"]["qosClass"]]
+    path = f"/sys/fs/cgroup/kubepods/{quality}pod{pod['metadata']['uid']}"
+    if container:
+        statuses = {status["name"]: status for status in pod["status"]["containerStatuses"]}
+        path += "/" + statuses[container]["containerID"].removeprefix("containerd://")
+    return path
+
+
+class Watch:
+    """Samples in the background, from the node itself and from the kubelet, until it is closed. Each goes to `told`."""
+
+    def __init__(self, cluster, pod, neighbour_pod, told=lambda sample: None):
+        self.samples = []
+        self._cluster = cluster
+        self._node = cluster.the_node()["metadata"]["name"]
+        self._told = told
+        self._started = time.monotonic()
+        self._baseline = cluster.queue_areas()
+        self._kubelet_available = self._ask_kubelet()
+        self._closed = threading.Event()
+        self._process = subprocess.Popen(
+            [ROOT / "tests/e2e/cluster/cluster", "shell", ROOT / "tests/e2e/contrast_samples", cgroup(pod), cgroup(neighbour_pod, "idle")],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._threads = [threading.Thread(target=self._read), threading.Thread(target=self._follow_kubelet)]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self):
+        self._closed.set()
+        self._process.kill()
+        for thread in self._threads:
+            thread.join()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _ask_kubelet(self):
+        summary = json.loads(self._cluster.kubectl("get", "--raw", f"/api/v1/nodes/{self._node}/proxy/stats/summary", timeout=20))
+        return summary["node"]["memory"]["availableBytes"]
+
+    def _follow_kubelet(self):
+        while not self._closed.wait(1):
+            try:
+                self._kubelet_available = self._ask_kubelet()
+            except (Failed, subprocess.TimeoutExpired):
+                pass  # a kubelet without memory does not answer; its last figure stays
+
+    def _read(self):
+        for line in self._process.stdout:
+            _, queues, available, memory, processes = map(int, line.split())
+            sample = Sample(time.monotonic() - self._started, queues - self._baseline, available * 1024, self._kubelet_available, memory, processes)
+            self.samples.append(sample)
+            self._told(sample)
+
+
+def start_neighbour(cluster, namespace):
+    cluster.apply(neighbour(), namespace=namespace)
+    return cluster.await_pod("innocent-neighbour", namespace)
+
+
+def without_purser(cluster, namespace, told=lambda sample: None, timeout=400):
+    """Runs the example that opens the device itself until the neighbour dies, or the example gives up; then ends it.
+
+    Returns (samples, the neighbour's pod, the application's pod as it was at that moment).
+    """
+    neighbour_pod = start_neighbour(cluster, namespace)
+    name = "queue-hungry-without-purser"
+    cluster.apply(example(name), namespace=namespace)
+    pod = cluster.await_pod(name, namespace)
+    with Watch(cluster, pod, neighbour_pod, told) as watch:
+        wait_until(lambda: watch.samples and watch.samples[-1].neighbour_processes == 0, "the neighbour is killed", timeout)
+        at_death = cluster.node("pgrep -x queue_hog >/dev/null && echo running || echo gone; pkill -KILL -x queue_hog || true", check=False)
+        wait_until(lambda: watch.samples[-1].queue_memory == 0, "the kernel has the queues' memory back", 60)
+    victim = wait_until(lambda: next((p for p in [cluster.pod("innocent-neighbour", namespace)] if p["status"]["phase"] == "Failed"), None),
+                        "the API server knows of the neighbour's death", 60)
+    return watch.samples, victim, at_death.strip()
+
+
+def with_purser(cluster, namespace, told=lambda sample: None, timeout=400):
+    """Runs the example that asks the sidecar for the same, until it was refused. Both pods go on running.
+
+    Returns (samples, what the application printed).
+    """
+    neighbour_pod = start_neighbour(cluster, namespace)
+    name = "queue-hungry-with-purser"
+    cluster.apply(example(name), namespace=namespace)
+    pod = cluster.await_pod(name, namespace)
+    with Watch(cluster, pod, neighbour_pod, told) as watch:
+        printed = wait_until(lambda: next((log for log in [cluster.logs(name, namespace, "application")] if "refused" in log), None),
+                             "the application is refused", timeout)
+        count = len(watch.samples)
+        wait_until(lambda: len(watch.samples) > count + 4, "what comes after the refusal is seen", 60)
+    return watch.samples, printed
