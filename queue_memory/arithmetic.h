@@ -46,22 +46,13 @@ constexpr uint64_t SaturatingMultiply(uint64_t a, uint64_t b) {
   return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
 
-// The limit to apply: what the device was told to take, else the provider's
-// default; in either case no more than `most`.
-constexpr uint32_t LimitOr(uint32_t told, uint32_t otherwise,
-                           uint32_t most = UINT32_MAX) {
-  return Min(told != 0 ? told : otherwise, most);
-}
-
 constexpr Refusal RefuseAbove(Limit limit, uint64_t asked, uint64_t allowed) {
   return asked > allowed ? Refusal{limit, asked, allowed} : Refusal{};
 }
 
-constexpr QueueMemory Refused(Refusal refusal,
-                              Exactness exactness = Exactness::kExact) {
+constexpr QueueMemory Refused(Refusal refusal) {
   QueueMemory memory;
   memory.refusal = refusal;
-  memory.exactness = exactness;
   return memory;
 }
 

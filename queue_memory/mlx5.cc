@@ -4,7 +4,7 @@
 // process, so its memory cgroup pays. Rules from rdma-core providers/mlx5:
 // verbs.c (functions named below), buf.c mlx5_alloc_buf, dbrec.c
 // mlx5_alloc_dbrec.
-#include "queue_memory/arithmetic.h"
+#include "queue_memory/checks.h"
 #include "queue_memory/providers.h"
 
 namespace purser::queue_memory {
@@ -20,29 +20,10 @@ constexpr uint32_t kQueuePairStruct = 992;
 constexpr uint32_t kCompletionQueueStruct = 616;
 constexpr uint32_t kDoorbellRecord = 64;
 
-// ConnectX-5 and later, where the device does not tell.
-constexpr uint32_t kDefaultMaxQpWr = 32768;
-constexpr uint32_t kDefaultMaxSqDescSz = 1024;
-constexpr uint32_t kDefaultMaxRqDescSz = 512;
-constexpr uint32_t kDefaultCqeSize = 64;
-constexpr uint32_t kMostCqe = (1u << 24) - 1;  // create_cq
-
-struct Device {
-  explicit Device(const DeviceLimits& limits)
-      : max_qp_wr(LimitOr(limits.max_qp_wr, kDefaultMaxQpWr, 1u << 31)),
-        // The kernel reports both from log_max_qp_sz.
-        max_send_wqebb(LimitOr(limits.max_send_wqebb, max_qp_wr)),
-        max_sq_desc_sz(LimitOr(limits.max_sq_desc_sz, kDefaultMaxSqDescSz,
-                               kMostEntryBytes)),
-        max_rq_desc_sz(LimitOr(limits.max_rq_desc_sz, kDefaultMaxRqDescSz,
-                               kMostEntryBytes)),
-        page_size(LimitOr(limits.page_size, kDefaultPageSize)) {}
-  uint32_t max_qp_wr;
-  uint32_t max_send_wqebb;
-  uint32_t max_sq_desc_sz;
-  uint32_t max_rq_desc_sz;
-  uint32_t page_size;
-};
+constexpr uint32_t kSharedReceiveQueueStruct = 512;  // about
+constexpr uint32_t kMostCqe = (1u << 24) - 1;        // create_cq
+// So that a number of slots stays in 32 bits.
+constexpr uint32_t kMostWr = 1u << 31;
 
 // Bytes of a send WQE before its gather list or inline data: the largest of
 // the operations asked for, and the transport's segment. _sq_overhead,
@@ -62,6 +43,7 @@ uint32_t SendOverhead(QueuePairType type, uint32_t send_ops) {
     case QueuePairType::kXrcSend:
       return operation + 16;
     case QueuePairType::kUd:
+    case QueuePairType::kDci:
       return operation + 48;  // address vector
     case QueuePairType::kRawPacket:
       return operation + 32;  // Ethernet segment
@@ -71,30 +53,35 @@ uint32_t SendOverhead(QueuePairType type, uint32_t send_ops) {
 }
 
 // mlx5_calc_send_wqe, mlx5_calc_sq_size.
-Refusal SizeSendRing(const Device& device, const QueuePairRequest& request,
-                     QueueMemory& memory) {
+Refusal SizeSendRing(const DeviceLimits& limits,
+                     const QueuePairRequest& request, QueueMemory& memory) {
   memory.cap_send_sge = request.max_send_sge;
   memory.cap_inline_data = request.max_inline_data;
   if (request.max_send_wr == 0) return {};
 
   const uint32_t overhead = SendOverhead(request.type, request.send_ops);
-  const uint64_t gather = overhead + uint64_t{kSge} * request.max_send_sge;
+  const uint64_t gather = overhead +
+                          RoundUp(uint64_t{request.max_tso_header}, kSge) +
+                          uint64_t{kSge} * request.max_send_sge;
   const uint64_t inlined = request.max_inline_data == 0
                                ? 0
                                : overhead + RoundUp(uint64_t{kInlineHeader} +
                                                         request.max_inline_data,
                                                     kSge);
   const uint64_t wqe = RoundUp(Max(gather, inlined), kBasicBlock);
-  if (wqe > device.max_sq_desc_sz)
-    return {Limit::kSendWqeSize, wqe, device.max_sq_desc_sz};
+  if (wqe > limits.max_sq_desc_sz)
+    return {Limit::kSendWqeSize, wqe, limits.max_sq_desc_sz};
   const uint32_t max_send_wr =
-      Min<uint32_t>(device.max_qp_wr, INT32_MAX / device.max_sq_desc_sz);
+      Min<uint32_t>(limits.max_qp_wr, INT32_MAX / limits.max_sq_desc_sz);
   if (request.max_send_wr > max_send_wr)
     return {Limit::kMaxSendWr, request.max_send_wr, max_send_wr};
 
   const uint64_t bytes = NextPowerOfTwo(request.max_send_wr * wqe);
-  if (bytes / kBasicBlock > device.max_send_wqebb)
-    return {Limit::kSendRingSize, bytes / kBasicBlock, device.max_send_wqebb};
+  // The kernel reports both from log_max_qp_sz.
+  const uint32_t max_send_wqebb =
+      limits.max_send_wqebb != 0 ? limits.max_send_wqebb : limits.max_qp_wr;
+  if (bytes / kBasicBlock > max_send_wqebb)
+    return {Limit::kSendRingSize, bytes / kBasicBlock, max_send_wqebb};
   memory.send_ring = {.stride = static_cast<uint32_t>(wqe),
                       .slots = static_cast<uint32_t>(bytes / wqe),
                       .bytes = bytes};
@@ -106,16 +93,17 @@ Refusal SizeSendRing(const Device& device, const QueuePairRequest& request,
 
 // mlx5_calc_rcv_wqe, mlx5_calc_rq_size. An XRC_SEND queue pair gets the receive
 // ring that it asks for, too.
-Refusal SizeReceiveRing(const Device& device, const QueuePairRequest& request,
-                        QueueMemory& memory) {
+Refusal SizeReceiveRing(const DeviceLimits& limits,
+                        const QueuePairRequest& request, QueueMemory& memory) {
   if (request.max_recv_wr == 0) return {};
-  if (request.max_recv_wr > device.max_qp_wr)
-    return {Limit::kMaxRecvWr, request.max_recv_wr, device.max_qp_wr};
+  const uint32_t max_recv_wr = Min(limits.max_recv_wr, kMostWr);
+  if (request.max_recv_wr > max_recv_wr)
+    return {Limit::kMaxRecvWr, request.max_recv_wr, max_recv_wr};
   if (request.uses_srq) return {};
   const uint64_t wqe =
       NextPowerOfTwo(uint64_t{kSge} * Max<uint32_t>(request.max_recv_sge, 1));
-  if (wqe > device.max_rq_desc_sz)
-    return {Limit::kReceiveWqeSize, wqe, device.max_rq_desc_sz};
+  if (wqe > limits.max_rq_desc_sz)
+    return {Limit::kReceiveWqeSize, wqe, limits.max_rq_desc_sz};
 
   const uint64_t bytes =
       Max<uint64_t>(NextPowerOfTwo(request.max_recv_wr) * wqe, kBasicBlock);
@@ -127,24 +115,21 @@ Refusal SizeReceiveRing(const Device& device, const QueuePairRequest& request,
   return {};
 }
 
-}  // namespace
-
 // create_qp, mlx5_alloc_qp_buf.
-QueueMemory Mlx5QueuePair(const DeviceLimits& limits,
-                          const QueuePairRequest& request) {
-  const Device device(limits);
+QueueMemory QueuePair(const DeviceLimits& limits,
+                      const QueuePairRequest& request) {
   QueueMemory memory;
-  if (const Refusal refusal = SizeSendRing(device, request, memory))
+  if (const Refusal refusal = SizeSendRing(limits, request, memory))
     return Refused(refusal);
-  if (const Refusal refusal = SizeReceiveRing(device, request, memory))
+  if (const Refusal refusal = SizeReceiveRing(limits, request, memory))
     return Refused(refusal);
 
   const uint64_t send = memory.send_ring.bytes;
   const uint64_t receive = memory.receive_ring.bytes;
   memory.buffer_bytes =
       request.type == QueuePairType::kRawPacket
-          ? RoundUp(send, device.page_size) + RoundUp(receive, device.page_size)
-          : RoundUp(send + receive, device.page_size);
+          ? RoundUp(send, limits.page_size) + RoundUp(receive, limits.page_size)
+          : RoundUp(send + receive, limits.page_size);
   memory.send.container = send;
   memory.receive.container = receive;
   memory.arrays.container =
@@ -152,27 +137,71 @@ QueueMemory Mlx5QueuePair(const DeviceLimits& limits,
       uint64_t{memory.receive_ring.slots} * kArrayBytesPerReceive;
   memory.overhead.container =
       memory.buffer_bytes - send - receive + kQueuePairStruct + kDoorbellRecord;
+  // No such creation was recorded.
+  if (request.type == QueuePairType::kDci || request.max_tso_header != 0)
+    memory.exactness = Exactness::kEstimated;
   return memory;
 }
 
 // create_cq, cq.c mlx5_alloc_cq_buf.
-QueueMemory Mlx5CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
-  const Device device(limits);
-  const uint32_t max_cqe = LimitOr(limits.max_cqe, kMostCqe, kMostCqe);
-  if (cqe == 0 || cqe > max_cqe) return Refused({Limit::kMaxCqe, cqe, max_cqe});
-
-  const uint32_t cqe_size = LimitOr(limits.cqe_size, kDefaultCqeSize);
+QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   const uint64_t entries = NextPowerOfTwo(uint64_t{cqe} + 1);
-  const uint64_t bytes = entries * cqe_size;
   QueueMemory memory;
-  memory.cap_cqe = static_cast<uint32_t>(entries - 1);
-  memory.completion_ring = {
-      .stride = cqe_size, .slots = memory.cap_cqe, .bytes = bytes};
-  memory.buffer_bytes = RoundUp(bytes, device.page_size);
+  memory.completion_ring = RingOf(limits.cqe_size, entries);
+  memory.completion_ring.slots = memory.cap_cqe =
+      static_cast<uint32_t>(entries - 1);
+  const uint64_t bytes = memory.completion_ring.bytes;
+  memory.buffer_bytes = RoundUp(bytes, limits.page_size);
   memory.completion.container = bytes;
   memory.overhead.container =
       memory.buffer_bytes - bytes + kCompletionQueueStruct + kDoorbellRecord;
   return memory;
 }
+
+// srq.c mlx5_alloc_srq_buf: a segment that links the entries, 32 bytes at
+// least, and one entry more than asked.
+QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
+                               const SharedReceiveQueueRequest& request) {
+  const uint64_t wqe = NextPowerOfTwo(
+      Max<uint64_t>(32, kSge + uint64_t{kSge} * request.max_sge));
+  if (wqe > limits.max_rq_desc_sz)
+    return Refused({Limit::kReceiveWqeSize, wqe, limits.max_rq_desc_sz});
+  const uint64_t entries = NextPowerOfTwo(uint64_t{request.max_wr} + 1);
+  QueueMemory memory;
+  memory.shared_receive_ring = RingOf(wqe, entries);
+  memory.shared_receive_ring.slots = memory.cap_srq_wr =
+      static_cast<uint32_t>(entries - 1);
+  memory.cap_srq_sge = static_cast<uint32_t>(wqe / kSge - 1);
+  const uint64_t bytes = memory.shared_receive_ring.bytes;
+  memory.buffer_bytes = RoundUp(bytes, limits.page_size);
+  memory.shared_receive.container = bytes;
+  memory.arrays.container = entries * kArrayBytesPerReceive;
+  memory.overhead.container =
+      memory.buffer_bytes - bytes + kSharedReceiveQueueStruct + kDoorbellRecord;
+  return memory;
+}
+
+}  // namespace
+
+// Limits: ConnectX-5 and later.
+constinit const ProviderRules kMlx5Rules = {
+    .traits = {.provider = Provider::kMlx5,
+               .name = "mlx5",
+               .kernel_names = {"mlx5_core", "mlx5_ib"},
+               .devices = "ConnectX-4 and later",
+               .queue_pair_types =
+                   Bit(QueuePairType::kRc) | Bit(QueuePairType::kUc) |
+                   Bit(QueuePairType::kUd) | Bit(QueuePairType::kXrcSend) |
+                   Bit(QueuePairType::kRawPacket) | Bit(QueuePairType::kDci),
+               .send_ops_change_sizes = true,
+               .defaults = {.max_qp_wr = 32768,
+                            .max_cqe = kMostCqe,
+                            .max_sq_desc_sz = 1024,
+                            .max_rq_desc_sz = 512,
+                            .cqe_size = 64}},
+    .most_cqe = kMostCqe,
+    .queue_pair = QueuePair,
+    .completion_queue = CompletionQueue,
+    .shared_receive_queue = SharedReceiveQueue};
 
 }  // namespace purser::queue_memory

@@ -1,17 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory model: what a queue pair or a completion queue costs before it
-// exists, by the rule of the provider that will allocate it. One pure function
-// each; freestanding: no allocation, no exceptions, no dependency, so that the
-// guard can carry it into other people's processes. Sources of the rules: the
-// provider functions named in each provider's file.
+// The memory model: what a queue pair, a completion queue or a shared receive
+// queue costs before it exists, by the rule of the provider that will allocate
+// it. One pure function each; freestanding: no allocation, no exceptions, no
+// dependency, so that the guard can carry it into other people's processes.
+// Sources of the rules: the provider functions named in each provider's file.
+// Which providers there are and what they have: registry.h.
 #pragma once
 
 #include <cstdint>
 
+#include "queue_memory/device_limits.h"
+
 namespace purser::queue_memory {
 
-enum class Provider : uint8_t { kUnknown, kMlx5, kRxe };
+enum class Provider : uint8_t {
+  kUnknown,
+  kMlx5,
+  kMlx4,
+  kIrdma,
+  kBnxtRe,
+  kEfa,
+  kErdma,
+  kHns,
+  kMana,
+  kQedr,
+  kRxe,
+  kSiw,
+  kOcrdma,
+  kCxgb4,
+  kIonic,
+};
 
 // rdma-core's name of the provider ("mlx5", "rxe"; "unknown"). Never null.
 const char* ProviderName(Provider provider);
@@ -19,7 +38,17 @@ const char* ProviderName(Provider provider);
 // kUnknown where not recognised.
 Provider ProviderFromName(const char* name);
 
-enum class QueuePairType : uint8_t { kRc, kUc, kUd, kXrcSend, kRawPacket };
+enum class QueuePairType : uint8_t {
+  kRc,
+  kUc,
+  kUd,
+  kXrcSend,
+  kRawPacket,
+  kDci,  // mlx5: dynamically connected initiator
+  kSrd,  // efa: scalable reliable datagram
+};
+// "RC", "XRC_SEND", … Never null.
+const char* QueuePairTypeName(QueuePairType type);
 
 // Operations that a queue pair will be asked for. kDefaultSendOps: what plain
 // ibv_create_qp implies.
@@ -27,24 +56,8 @@ enum SendOps : uint32_t {
   kDefaultSendOps = 0,
   kSendOpsPlain = 1u << 0,   // SEND, RDMA WRITE, RDMA READ and their variants
   kSendOpsAtomic = 1u << 1,  // compare-and-swap, fetch-and-add
-  kSendOpsBindOrInv = 1u << 2,  // BIND_MW, LOCAL_INV
-};
-
-// What the device can do. 0: not told; the model then takes the provider's
-// named default.
-struct DeviceLimits {
-  uint32_t max_qp_wr = 0;        // ibv_device_attr
-  uint32_t max_sge = 0;          // ibv_device_attr
-  uint32_t max_cqe = 0;          // ibv_device_attr
-  uint32_t max_inline_data = 0;  // bytes
-  uint32_t max_sq_desc_sz = 0;   // mlx5: bytes of the largest send WQE
-  uint32_t max_rq_desc_sz = 0;   // mlx5: bytes of the largest receive WQE
-  uint32_t max_send_wqebb = 0;   // mlx5: 64-byte basic blocks in a send ring
-  uint32_t cqe_size = 0;         // bytes
-  uint32_t page_size = 0;        // bytes, a power of two
-  // rxe: ibv_create_qp writes back the slots that the ring really has. Linux
-  // 6.1 writes back what was asked instead; sizes are the same on both.
-  bool writes_back_real_slots = true;
+  kSendOpsBindOrInv = 1u << 2,    // BIND_MW, LOCAL_INV
+  kSendOpsInlineWrite = 1u << 3,  // efa: RDMA WRITE of inline data (efadv)
 };
 
 struct QueuePairRequest {
@@ -56,6 +69,14 @@ struct QueuePairRequest {
   uint32_t max_recv_wr = 0;
   uint32_t max_recv_sge = 0;
   bool uses_srq = false;
+  // Bytes of the header of segmented sends (ibv_qp_init_attr_ex); only mlx5
+  // has a rule for it.
+  uint32_t max_tso_header = 0;
+};
+
+struct SharedReceiveQueueRequest {
+  uint32_t max_wr = 0;
+  uint32_t max_sge = 0;
 };
 
 // Bytes by who pays: the creating process's memory cgroup, or kernel memory
@@ -87,13 +108,25 @@ enum class Limit : uint8_t {
   kMaxInlineData,
   kSendWqeSize,  // gather list or inline data make the send WQE larger than the
                  // device takes; bytes
-  kReceiveWqeSize,  // bytes
-  kSendRingSize,    // wr x WQE size above what the device takes; mlx5: basic
-                    // blocks
+  kReceiveWqeSize,   // bytes
+  kSendRingSize,     // wr x WQE size above what the device takes; mlx5: basic
+                     // blocks
+  kReceiveRingSize,  // irdma: quanta
   kMaxCqe,
+  kMaxSrqWr,
+  kMaxSrqSge,
+  kSharedReceiveQueue,  // the provider has none
+  // Too little was asked; `allowed` is the least.
+  kLeastSendWr,
+  kLeastRecvWr,
+  kLeastRecvSge,
+  kLeastSrqWr,
 };
-const char* LimitName(
-    Limit limit);  // "max_send_wr", "send WQE size", … Never null.
+inline constexpr Limit kLastLimit = Limit::kLeastSrqWr;
+// "max_send_wr", "send WQE size", … Never null.
+const char* LimitName(Limit limit);
+// Less was asked than `allowed`, not more.
+constexpr bool IsLeast(Limit limit) { return limit >= Limit::kLeastSendWr; }
 
 struct Refusal {
   Limit limit = Limit::kNone;
@@ -112,7 +145,7 @@ struct Ring {
 struct QueueMemory {
   Refusal refusal;  // when set, all below is zero
   Exactness exactness = Exactness::kExact;
-  Ring send_ring, receive_ring, completion_ring;
+  Ring send_ring, receive_ring, completion_ring, shared_receive_ring;
 
   Charge send;  // rings as mapped; where one buffer holds both, without its
                 // page rounding
@@ -126,9 +159,14 @@ struct QueueMemory {
   uint64_t buffer_bytes = 0;  // queue buffers as allocated, page-rounded: part
                               // of the above, for comparison
 
-  // What ibv_create_qp (ibv_create_cq) will write back.
+  // The kernel's objects and the adapter's context in host memory. Always an
+  // estimate, for planning; in no other figure here, not in total() either.
+  Charge context;
+
+  // What ibv_create_qp (ibv_create_cq, ibv_create_srq) will write back.
   uint32_t cap_send_wr = 0, cap_send_sge = 0, cap_inline_data = 0,
-           cap_recv_wr = 0, cap_recv_sge = 0, cap_cqe = 0;
+           cap_recv_wr = 0, cap_recv_sge = 0, cap_cqe = 0, cap_srq_wr = 0,
+           cap_srq_sge = 0;
 
   constexpr Charge total() const {
     return send + receive + completion + shared_receive + arrays + overhead;
@@ -144,6 +182,11 @@ QueueMemory QueuePairMemory(Provider provider, const DeviceLimits& limits,
 // one of 0 entries: refused by kMaxCqe.
 QueueMemory CompletionQueueMemory(Provider provider, const DeviceLimits& limits,
                                   uint32_t cqe);
+
+// Memory of one shared receive queue. 0 entries are refused by kLeastSrqWr.
+QueueMemory SharedReceiveQueueMemory(Provider provider,
+                                     const DeviceLimits& limits,
+                                     const SharedReceiveQueueRequest& request);
 
 // Sum of two results (a queue pair and its completion queue); the refusal and
 // the exactness are the worse of both. Bytes and slots add up; strides and

@@ -2,10 +2,11 @@
 //
 // rxe (soft-RoCE): the kernel allocates the rings with vmalloc_user, which no
 // cgroup is charged for, and the process maps them. Rules from Linux
-// drivers/infiniband/sw/rxe: rxe_queue.c rxe_queue_init, rxe_qp.c and rxe_cq.c
-// (functions named below), rxe_param.h; mm/vmalloc.c __vmalloc_area_node.
-#include "queue_memory/arithmetic.h"
+// drivers/infiniband/sw/rxe: rxe_queue.c rxe_queue_init, rxe_qp.c, rxe_cq.c
+// (functions named below), rxe_param.h.
+#include "queue_memory/checks.h"
 #include "queue_memory/providers.h"
+#include "queue_memory/vmalloc.h"
 
 namespace purser::queue_memory {
 namespace {
@@ -18,19 +19,13 @@ constexpr uint32_t kSge = 16;           // ib_sge
 // rxe_cqe holds an ib_wc: 72 bytes since Linux 5.13 made its port_num 32 bits
 // wide, so 128 with the rounding up. It was 64 before.
 constexpr uint32_t kCqe = 72;
-constexpr uint32_t kPagePointer = 8;
 constexpr uint32_t kQueuePairStruct = 464;  // in the process
 constexpr uint32_t kCompletionQueueStruct = 344;
-
-// rxe_param.h of current kernels, where the device does not tell.
-constexpr uint32_t kDefaultMaxQpWr = 1u << 20;
-constexpr uint32_t kDefaultMaxSge = 32;
-constexpr uint32_t kDefaultMaxInlineData = 512;
-constexpr uint32_t kDefaultMaxCqe = 32767;
+constexpr uint32_t kSharedReceiveQueueStruct = 512;  // about
 
 // rxe_queue_init. One slot stays empty to tell a full ring from an empty one,
 // so an exact power of two doubles the ring.
-Ring RingOf(uint64_t entries, uint64_t entry_bytes) {
+Ring Queue(uint64_t entries, uint64_t entry_bytes) {
   const uint64_t stride =
       NextPowerOfTwo(Max<uint64_t>(entry_bytes, kLeastEntry));
   const uint64_t slots = NextPowerOfTwo(entries + 1);
@@ -43,68 +38,32 @@ uint64_t MappedBytes(const Ring& ring, uint32_t page_size) {
   return RoundUp(kQueueHeader + ring.bytes, page_size);
 }
 
-// __vmalloc_area_node: the array of an area's pages is a vmalloc area itself
-// when it does not fit one page, and then has an array of its own.
-uint64_t PageArrayBytes(uint64_t area_bytes, uint32_t page_size) {
-  uint64_t sum = 0;
-  uint64_t array = area_bytes / page_size * kPagePointer;
-  while (array > page_size) {
-    const uint64_t area = RoundUp(array, page_size);
-    sum += area;
-    array = area / page_size * kPagePointer;
-  }
-  return sum;
-}
-
-// rxe_qp_chk_init, rxe_qp_chk_cap. With an SRQ the receive side is not looked
-// at.
-Refusal Check(const DeviceLimits& limits, const QueuePairRequest& request) {
-  if (request.type != QueuePairType::kRc &&
-      request.type != QueuePairType::kUc && request.type != QueuePairType::kUd)
-    return {Limit::kQueuePairType, static_cast<uint64_t>(request.type), 0};
-  const uint32_t max_qp_wr = LimitOr(limits.max_qp_wr, kDefaultMaxQpWr);
-  const uint32_t max_sge = LimitOr(limits.max_sge, kDefaultMaxSge, kMostSge);
-  const uint32_t max_inline_data =
-      LimitOr(limits.max_inline_data, kDefaultMaxInlineData, kMostEntryBytes);
-  if (request.max_send_wr > max_qp_wr)
-    return {Limit::kMaxSendWr, request.max_send_wr, max_qp_wr};
-  if (request.max_send_sge > max_sge)
-    return {Limit::kMaxSendSge, request.max_send_sge, max_sge};
-  if (!request.uses_srq && request.max_recv_wr > max_qp_wr)
-    return {Limit::kMaxRecvWr, request.max_recv_wr, max_qp_wr};
-  if (!request.uses_srq && request.max_recv_sge > max_sge)
-    return {Limit::kMaxRecvSge, request.max_recv_sge, max_sge};
-  return RefuseAbove(Limit::kMaxInlineData, request.max_inline_data,
-                     max_inline_data);
-}
-
-}  // namespace
-
-// rxe_qp_init_req (rxe_init_sq), rxe_qp_init_resp (rxe_init_rq). Without an SRQ
-// there is a receive ring even for max_recv_wr 0.
-QueueMemory RxeQueuePair(const DeviceLimits& limits,
-                         const QueuePairRequest& request) {
-  if (const Refusal refusal = Check(limits, request)) return Refused(refusal);
-  const uint32_t page_size = LimitOr(limits.page_size, kDefaultPageSize);
+// rxe_qp_init_req (rxe_init_sq), rxe_qp_init_resp (rxe_init_rq),
+// rxe_qp_chk_init, rxe_qp_chk_cap. Without an SRQ there is a receive ring even
+// for max_recv_wr 0.
+QueueMemory QueuePair(const DeviceLimits& limits,
+                      const QueuePairRequest& request) {
+  if (const Refusal refusal = CheckEach(limits, request))
+    return Refused(refusal);
 
   QueueMemory memory;
+  WriteBackAsAsked(request, memory);
   const uint32_t payload =
       Max(kSge * request.max_send_sge, request.max_inline_data);
-  memory.send_ring = RingOf(request.max_send_wr, kSendWqe + payload);
-  memory.send.node = MappedBytes(memory.send_ring, page_size);
-  memory.overhead.node = PageArrayBytes(memory.send.node, page_size);
-  memory.cap_send_wr = limits.writes_back_real_slots ? memory.send_ring.slots
-                                                     : request.max_send_wr;
+  memory.send_ring = Queue(request.max_send_wr, kSendWqe + payload);
+  memory.send.node = MappedBytes(memory.send_ring, limits.page_size);
+  memory.overhead.node = PageArrayBytes(memory.send.node, limits.page_size);
+  if (limits.writes_back_real_slots)
+    memory.cap_send_wr = memory.send_ring.slots;
   memory.cap_send_sge = payload / kSge;
   memory.cap_inline_data = payload;
 
-  memory.cap_recv_wr = request.max_recv_wr;
-  memory.cap_recv_sge = request.max_recv_sge;
   if (!request.uses_srq) {
     memory.receive_ring =
-        RingOf(request.max_recv_wr, kReceiveWqe + kSge * request.max_recv_sge);
-    memory.receive.node = MappedBytes(memory.receive_ring, page_size);
-    memory.overhead.node += PageArrayBytes(memory.receive.node, page_size);
+        Queue(request.max_recv_wr, kReceiveWqe + kSge * request.max_recv_sge);
+    memory.receive.node = MappedBytes(memory.receive_ring, limits.page_size);
+    memory.overhead.node +=
+        PageArrayBytes(memory.receive.node, limits.page_size);
     if (limits.writes_back_real_slots)
       memory.cap_recv_wr = memory.receive_ring.slots;
   }
@@ -114,19 +73,60 @@ QueueMemory RxeQueuePair(const DeviceLimits& limits,
 }
 
 // rxe_cq_chk_attr, rxe_cq_from_init.
-QueueMemory RxeCompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
-  const uint32_t max_cqe = LimitOr(limits.max_cqe, kDefaultMaxCqe);
-  if (cqe == 0 || cqe > max_cqe) return Refused({Limit::kMaxCqe, cqe, max_cqe});
-  const uint32_t page_size = LimitOr(limits.page_size, kDefaultPageSize);
-
+QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   QueueMemory memory;
-  memory.completion_ring = RingOf(cqe, LimitOr(limits.cqe_size, kCqe));
-  memory.completion.node = MappedBytes(memory.completion_ring, page_size);
+  memory.completion_ring = Queue(cqe, limits.cqe_size);
+  memory.completion.node =
+      MappedBytes(memory.completion_ring, limits.page_size);
   memory.buffer_bytes = memory.completion.node;
-  memory.overhead.node = PageArrayBytes(memory.completion.node, page_size);
+  memory.overhead.node =
+      PageArrayBytes(memory.completion.node, limits.page_size);
   memory.overhead.container = kCompletionQueueStruct;
   memory.cap_cqe = memory.completion_ring.slots;
   return memory;
 }
+
+// rxe_srq.c rxe_srq_from_init: as a receive ring.
+QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
+                               const SharedReceiveQueueRequest& request) {
+  QueueMemory memory;
+  memory.shared_receive_ring =
+      Queue(request.max_wr, kReceiveWqe + uint64_t{kSge} * request.max_sge);
+  memory.shared_receive.node =
+      MappedBytes(memory.shared_receive_ring, limits.page_size);
+  memory.buffer_bytes = memory.shared_receive.node;
+  memory.overhead.node =
+      PageArrayBytes(memory.shared_receive.node, limits.page_size);
+  memory.overhead.container = kSharedReceiveQueueStruct;
+  memory.cap_srq_wr = limits.writes_back_real_slots
+                          ? memory.shared_receive_ring.slots
+                          : request.max_wr;
+  memory.cap_srq_sge = request.max_sge;
+  return memory;
+}
+
+}  // namespace
+
+// Limits: rxe_param.h of current kernels.
+constinit const ProviderRules kRxeRules = {
+    .traits = {.provider = Provider::kRxe,
+               .name = "rxe",
+               .kernel_names = {"rdma_rxe"},
+               .devices = "soft-RoCE",
+               .queue_pair_types = Bit(QueuePairType::kRc) |
+                                   Bit(QueuePairType::kUc) |
+                                   Bit(QueuePairType::kUd),
+               .has_adapter = false,
+               .charges_container = false,
+               .charges_node = true,
+               .pins_rings = false,
+               .defaults = {.max_qp_wr = 1u << 20,
+                            .max_sge = 32,
+                            .max_cqe = 32767,
+                            .max_inline_data = 512,
+                            .cqe_size = kCqe}},
+    .queue_pair = QueuePair,
+    .completion_queue = CompletionQueue,
+    .shared_receive_queue = SharedReceiveQueue};
 
 }  // namespace purser::queue_memory

@@ -88,7 +88,9 @@ absl::StatusOr<Capabilities> QueryCapabilities(Verbs& verbs,
   return Capabilities{.attr = attr,
                       .limits = {.max_qp_wr = NonNegative(attr.max_qp_wr),
                                  .max_sge = NonNegative(attr.max_sge),
-                                 .max_cqe = NonNegative(attr.max_cqe)}};
+                                 .max_cqe = NonNegative(attr.max_cqe),
+                                 .max_srq_wr = NonNegative(attr.max_srq_wr),
+                                 .max_srq_sge = NonNegative(attr.max_srq_sge)}};
 }
 
 absl::StatusOr<Gid> PreferredGid(Verbs& verbs, const Context& context,

@@ -121,15 +121,24 @@ std::string MismatchOf(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe,
   return Describe(grant.device, asked) + ": " + list.substr(2);
 }
 
-// The request that asks for the capacities written back, none below what was
-// asked.
-QueuePairRequest AtCapacities(QueuePairRequest request, const ibv_qp_cap& cap) {
-  request.max_send_wr = std::max(request.max_send_wr, cap.max_send_wr);
-  request.max_send_sge = std::max(request.max_send_sge, cap.max_send_sge);
-  request.max_inline_data =
-      std::max(request.max_inline_data, cap.max_inline_data);
-  request.max_recv_wr = std::max(request.max_recv_wr, cap.max_recv_wr);
-  request.max_recv_sge = std::max(request.max_recv_sge, cap.max_recv_sge);
+// What would have had to be asked, where more was written back than predicted.
+uint32_t Asked(uint32_t asked, uint32_t predicted, uint32_t written_back) {
+  return written_back > predicted ? std::max(asked, written_back) : asked;
+}
+
+QueuePairRequest AtCapacities(const Grant& grant, const ibv_qp_cap& cap) {
+  const queue_memory::QueueMemory& predicted = grant.predicted;
+  QueuePairRequest request = grant.request;
+  request.max_send_wr =
+      Asked(request.max_send_wr, predicted.cap_send_wr, cap.max_send_wr);
+  request.max_send_sge =
+      Asked(request.max_send_sge, predicted.cap_send_sge, cap.max_send_sge);
+  request.max_inline_data = Asked(
+      request.max_inline_data, predicted.cap_inline_data, cap.max_inline_data);
+  request.max_recv_wr =
+      Asked(request.max_recv_wr, predicted.cap_recv_wr, cap.max_recv_wr);
+  request.max_recv_sge =
+      Asked(request.max_recv_sge, predicted.cap_recv_sge, cap.max_recv_sge);
   return request;
 }
 
@@ -241,17 +250,18 @@ Actual ActualCharge(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe) {
   limits.max_cqe = UINT32_MAX;
   const queue_memory::QueueMemory at_capacities = queue_memory::Sum(
       queue_memory::QueuePairMemory(grant.device.provider, limits,
-                                    AtCapacities(grant.request, cap)),
-      queue_memory::CompletionQueueMemory(grant.device.provider, limits,
-                                          std::max(grant.cqe, cqe)));
+                                    AtCapacities(grant, cap)),
+      queue_memory::CompletionQueueMemory(
+          grant.device.provider, limits,
+          Asked(grant.cqe, grant.predicted.cap_cqe, cqe)));
   const bool more =
       at_capacities.total().total() > grant.predicted.total().total();
   if (more) actual.memory = at_capacities;
   actual.charge = ToLedger(actual.memory.total());
-  // The fallback predicts no capacities that could be contradicted.
+  // An estimate predicts no capacities that could be contradicted.
   const bool contradicted =
       (more || at_capacities.refusal) &&
-      grant.predicted.exactness != queue_memory::Exactness::kFallback;
+      grant.predicted.exactness == queue_memory::Exactness::kExact;
   actual.mismatch = MismatchOf(grant, cap, cqe, contradicted);
   return actual;
 }

@@ -2,10 +2,13 @@
 #include "sidecar/admission_refusal.h"
 
 #include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/quantity.h"
 #include "queue_memory/fit.h"
+#include "queue_memory/registry.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
@@ -16,22 +19,6 @@ constexpr uint64_t kMiB = 1 << 20;
 using base::FormatCount;
 using queue_memory::Limit;
 
-const char* TypeName(queue_memory::QueuePairType type) {
-  switch (type) {
-    case queue_memory::QueuePairType::kRc:
-      return "RC";
-    case queue_memory::QueuePairType::kUc:
-      return "UC";
-    case queue_memory::QueuePairType::kUd:
-      return "UD";
-    case queue_memory::QueuePairType::kXrcSend:
-      return "XRC_SEND";
-    case queue_memory::QueuePairType::kRawPacket:
-      return "RAW_PACKET";
-  }
-  return "of unknown type";
-}
-
 const char* UnitName(Limit limit) {
   switch (limit) {
     case Limit::kMaxInlineData:
@@ -40,6 +27,8 @@ const char* UnitName(Limit limit) {
       return " bytes";
     case Limit::kSendRingSize:
       return " basic blocks";
+    case Limit::kReceiveRingSize:
+      return " quanta";
     default:
       return "";
   }
@@ -105,12 +94,28 @@ std::string Remedy(const Bound& bound, uint64_t shortfall, uint64_t held,
   return remedy;
 }
 
+// "RC, UC or UD": of those that this sidecar makes.
+std::string TypesOf(queue_memory::Provider provider) {
+  std::vector<std::string> types;
+  for (const auto type :
+       {queue_memory::QueuePairType::kRc, queue_memory::QueuePairType::kUc,
+        queue_memory::QueuePairType::kUd})
+    if (queue_memory::TraitsOf(provider).Has(type))
+      types.emplace_back(queue_memory::QueuePairTypeName(type));
+  std::string text;
+  for (size_t i = 0; i < types.size(); ++i)
+    text += (i == 0 ? "" : i + 1 < types.size() ? ", " : " or ") + types[i];
+  return text;
+}
+
 std::string ProviderRemedy(const DeviceTraits& device,
                            const queue_memory::QueuePairRequest& request,
                            const queue_memory::Refusal& by) {
   switch (by.limit) {
     case Limit::kQueuePairType:
-      return "ask for RC, UC or UD";
+      return "ask for " + TypesOf(device.provider);
+    case Limit::kSharedReceiveQueue:
+      return "ask for a receive queue of its own";
     case Limit::kSendWqeSize:
       return "ask for fewer send SGEs or less inline data";
     case Limit::kReceiveWqeSize:
@@ -121,10 +126,33 @@ std::string ProviderRemedy(const DeviceTraits& device,
           largest > 0)
         return fmt::format("ask for max_send_wr <= {}", largest);
       return "ask for fewer send SGEs or less inline data";
+    case Limit::kReceiveRingSize:
+      return "ask for a smaller max_recv_wr or fewer receive SGEs";
     default:
-      return fmt::format("ask for {} <= {}", queue_memory::LimitName(by.limit),
-                         by.allowed);
+      return queue_memory::IsLeast(by.limit)
+                 ? fmt::format("ask for at least {}", by.allowed)
+                 : fmt::format("ask for {} <= {}",
+                               queue_memory::LimitName(by.limit), by.allowed);
   }
+}
+
+std::string ProviderFault(const DeviceTraits& device,
+                          const queue_memory::Refusal& by) {
+  const char* provider = queue_memory::ProviderName(device.provider);
+  const char* limit = queue_memory::LimitName(by.limit);
+  if (by.limit == Limit::kQueuePairType)
+    return fmt::format("the provider {} has no queue pairs of this type",
+                       provider);
+  if (by.limit == Limit::kSharedReceiveQueue)
+    return fmt::format("the provider {} has no shared receive queues",
+                       provider);
+  if (queue_memory::IsLeast(by.limit))
+    return fmt::format("{} is below the {} of {} that the provider {} takes",
+                       FormatCount(by.asked), limit, FormatCount(by.allowed),
+                       provider);
+  return fmt::format("{} {}{} is more than the {} that the provider {} takes",
+                     limit, FormatCount(by.asked), UnitName(by.limit),
+                     FormatCount(by.allowed), provider);
 }
 
 }  // namespace
@@ -132,9 +160,9 @@ std::string ProviderRemedy(const DeviceTraits& device,
 std::string Describe(const DeviceTraits& device,
                      const queue_memory::QueuePairRequest& request) {
   std::string text = fmt::format("queue pair {} {}/{} send, {}/{} receive",
-                                 TypeName(request.type), request.max_send_wr,
-                                 request.max_send_sge, request.max_recv_wr,
-                                 request.max_recv_sge);
+                                 queue_memory::QueuePairTypeName(request.type),
+                                 request.max_send_wr, request.max_send_sge,
+                                 request.max_recv_wr, request.max_recv_sge);
   if (request.max_inline_data > 0)
     text += fmt::format(", {} bytes inline", request.max_inline_data);
   return text + " on " + device.name;
@@ -173,18 +201,8 @@ Refusal OverProviderLimit(const std::string& what, const DeviceTraits& device,
   refusal.limit_value = by.allowed;
   refusal.asked_value = by.asked;
   refusal.remedy = ProviderRemedy(device, request, by);
-  const char* provider = queue_memory::ProviderName(device.provider);
-  refusal.message =
-      by.limit == Limit::kQueuePairType
-          ? fmt::format(
-                "{}: the provider {} has no queue pairs of this type; "
-                "{}",
-                what, provider, refusal.remedy)
-          : fmt::format(
-                "{}: {} {}{} is more than the {} that the provider {} "
-                "takes; {}",
-                what, refusal.limit, FormatCount(by.asked), UnitName(by.limit),
-                FormatCount(by.allowed), provider, refusal.remedy);
+  refusal.message = fmt::format("{}: {}; {}", what, ProviderFault(device, by),
+                                refusal.remedy);
   return refusal;
 }
 

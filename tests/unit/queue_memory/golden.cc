@@ -53,11 +53,13 @@ QueuePairType TypeOf(const std::string& name) {
   if (name == "UD") return QueuePairType::kUd;
   if (name == "XRC_SEND") return QueuePairType::kXrcSend;
   if (name == "RAW_PACKET") return QueuePairType::kRawPacket;
+  if (name == "SRD") return QueuePairType::kSrd;
   return QueuePairType::kRc;
 }
 
 uint32_t SendOpsOf(const std::string& names) {
   if (names == "default") return kDefaultSendOps;
+  if (names == "INLINE_WRITE(efadv)") return kSendOpsInlineWrite;
   return kSendOpsPlain |
          (names.find("ATOMIC") != std::string::npos ? uint32_t{kSendOpsAtomic}
                                                     : 0);
@@ -73,6 +75,7 @@ std::vector<GoldenQueuePair> ReadQueuePairs(const std::string& provider) {
     golden.line = line;
     golden.type = row["qp_type"];
     golden.send_ops = row["send_ops"];
+    golden.charged = row["charged"];
     golden.request = {.type = TypeOf(golden.type),
                       .send_ops = SendOpsOf(golden.send_ops),
                       .max_send_wr = Number32(row["max_send_wr"]),
@@ -100,6 +103,7 @@ std::vector<GoldenCompletionQueue> ReadCompletionQueues() {
   ForEachRow("cq", [&](int line, std::map<std::string, std::string>& row) {
     rows.push_back({.line = line,
                     .provider = row["provider"],
+                    .charged = row["charged"],
                     .cqe = Number32(row["cqe_requested"]),
                     .ok = !row["buffer_bytes"].empty(),
                     .cap_cqe = Number32(row["cqe_actual"]),

@@ -16,7 +16,7 @@ struct GoldenQueuePair {
   std::string file;
   int line = 0;
   QueuePairRequest request;  // type and send_ops only where the model has them
-  std::string type, send_ops;
+  std::string type, send_ops, charged;
   bool ok = false;
   uint64_t sq_bytes = 0, rq_bytes = 0, buffer_bytes = 0, heap_bytes = 0;
   uint32_t cap_send_wr = 0, cap_send_sge = 0, cap_inline_data = 0,
@@ -25,7 +25,7 @@ struct GoldenQueuePair {
 
 struct GoldenCompletionQueue {
   int line = 0;
-  std::string provider;
+  std::string provider, charged;
   uint32_t cqe = 0;
   bool ok = false;
   uint32_t cap_cqe = 0, cqe_size = 0;

@@ -76,6 +76,8 @@ TEST_F(BudgetInputsTest, WhoPaysComesFromTheModel) {
   EXPECT_FALSE(Read({rxe}).pins_rings);
   EXPECT_FALSE(Read({mlx5}).charges_node);
   EXPECT_TRUE(Read({mlx5}).pins_rings);
+  const DeviceTraits efa = {.name = "efa_0", .provider = Provider::kEfa};
+  EXPECT_TRUE(Read({efa}).charges_node) << "although it has no RC queue pairs";
   EXPECT_TRUE(Read({unknown}).charges_node) << "not known: the safe answer";
   EXPECT_TRUE(Read({mlx5, rxe}).charges_node);
   EXPECT_TRUE(Read({mlx5, rxe}).pins_rings);

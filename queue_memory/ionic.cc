@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ionic (AMD Pensando): one anonymous mapping per ring, in the process. An
+// estimate: known is that strides and depths are powers of two and a ring a
+// page at least (rdma-core providers/ionic); the sizes of headers and of the
+// arrays beside the rings are assumed.
+#include "queue_memory/checks.h"
+#include "queue_memory/providers.h"
+
+namespace purser::queue_memory {
+namespace {
+
+constexpr uint32_t kSge = 16;
+constexpr uint32_t kSendHeader = 32;
+constexpr uint32_t kReceiveHeader = 16;
+constexpr uint32_t kLeastStride = 64;
+constexpr uint32_t kArrayBytesPerSend = 64;
+constexpr uint32_t kArrayBytesPerReceive = 24;
+constexpr uint32_t kObjectStruct = 1024;
+
+Ring Queue(uint64_t wr, uint64_t entry_bytes) {
+  const uint64_t stride =
+      NextPowerOfTwo(Max<uint64_t>(entry_bytes, kLeastStride));
+  Ring ring = RingOf(stride, NextPowerOfTwo(wr + 1));
+  ring.slots = static_cast<uint32_t>(ring.bytes / stride - 1);
+  return ring;
+}
+
+QueueMemory QueuePair(const DeviceLimits& limits,
+                      const QueuePairRequest& request) {
+  if (const Refusal refusal = CheckEach(limits, request))
+    return Refused(refusal);
+  QueueMemory memory;
+  WriteBackAsAsked(request, memory);
+  memory.send_ring =
+      Queue(request.max_send_wr,
+            kSendHeader + Max(uint64_t{kSge} * request.max_send_sge,
+                              uint64_t{request.max_inline_data}));
+  memory.receive_ring =
+      Queue(request.max_recv_wr,
+            kReceiveHeader + uint64_t{kSge} * request.max_recv_sge);
+  memory.send.container = RoundUp(memory.send_ring.bytes, limits.page_size);
+  memory.receive.container =
+      RoundUp(memory.receive_ring.bytes, limits.page_size);
+  memory.buffer_bytes = memory.send.container + memory.receive.container;
+  memory.arrays.container =
+      kArrayBytesPerSend * (uint64_t{memory.send_ring.slots} + 1) +
+      kArrayBytesPerReceive * (uint64_t{memory.receive_ring.slots} + 1);
+  memory.overhead.container = kObjectStruct;
+  return memory;
+}
+
+QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
+  QueueMemory memory;
+  const uint64_t entries = NextPowerOfTwo(uint64_t{cqe} + 1);
+  memory.completion_ring = RingOf(limits.cqe_size, entries);
+  memory.completion_ring.slots = memory.cap_cqe =
+      static_cast<uint32_t>(entries - 1);
+  memory.completion.container =
+      RoundUp(memory.completion_ring.bytes, limits.page_size);
+  memory.buffer_bytes = memory.completion.container;
+  memory.overhead.container = kObjectStruct;
+  return memory;
+}
+
+}  // namespace
+
+constinit const ProviderRules kIonicRules = {
+    .traits = {.provider = Provider::kIonic,
+               .name = "ionic",
+               .kernel_names = {"ionic_rdma", "ionic"},
+               .devices = "AMD Pensando",
+               .queue_pairs = Exactness::kEstimated,
+               .completion_queues = Exactness::kEstimated,
+               .queue_pair_types =
+                   Bit(QueuePairType::kRc) | Bit(QueuePairType::kUd),
+               .has_shared_receive_queues = false,
+               .defaults = {.cqe_size = 64}},
+    .queue_pair = QueuePair,
+    .completion_queue = CompletionQueue};
+
+}  // namespace purser::queue_memory
