@@ -17,6 +17,8 @@ inline constexpr uint32_t kDefaultPageSize = 4096;
 // whatever a device is said to take.
 inline constexpr uint32_t kMostSge = 1u << 16;
 inline constexpr uint32_t kMostEntryBytes = 1u << 20;
+inline constexpr uint32_t kMostCqeBytes = 1u << 12;
+inline constexpr uint32_t kMostSubCqs = 1u << 12;
 
 template <typename T>
 constexpr T Min(T a, T b) {

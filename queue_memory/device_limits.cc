@@ -43,7 +43,7 @@ DeviceLimits WithDefaults(const DeviceLimits& told,
       Resolve(told.max_rq_desc_sz, defaults.max_rq_desc_sz, kMostEntryBytes);
   limits.max_send_wqebb = Told(told.max_send_wqebb, defaults.max_send_wqebb);
   limits.cqe_size =
-      Resolve(told.cqe_size, Told(defaults.cqe_size, 64), kMostEntryBytes);
+      Resolve(told.cqe_size, Told(defaults.cqe_size, 64), kMostCqeBytes);
   limits.page_size = Told(told.page_size, kDefaultPageSize);
   limits.irdma.generation =
       Told(told.irdma.generation, defaults.irdma.generation);
@@ -51,7 +51,7 @@ DeviceLimits WithDefaults(const DeviceLimits& told,
       Resolve(told.irdma.max_quanta, defaults.irdma.max_quanta);
   limits.efa.max_llq_size =
       Resolve(told.efa.max_llq_size, defaults.efa.max_llq_size);
-  limits.efa.sub_cqs = Resolve(told.efa.sub_cqs, 1, kMostEntryBytes);
+  limits.efa.sub_cqs = Resolve(told.efa.sub_cqs, 1, kMostSubCqs);
   limits.qedr.send_elements =
       Resolve(told.qedr.send_elements, defaults.qedr.send_elements, kMostSge);
   limits.qedr.receive_elements = Resolve(

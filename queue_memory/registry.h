@@ -21,7 +21,7 @@ struct ProviderTraits {
   Provider provider = Provider::kUnknown;
   const char* name = "";  // rdma-core's
   // Of the device's driver in sysfs, of its RDMA module: whatever a device may
-  // be found by. Null at the end.
+  // be found by. The rest is null.
   const char* kernel_names[4] = {};
   const char* devices = "";  // for people
 

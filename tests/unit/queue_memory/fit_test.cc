@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "queue_memory/registry.h"
 #include "tests/unit/queue_memory/golden.h"
 
 namespace purser::queue_memory {
@@ -58,8 +59,7 @@ TEST(Fit, RefusalOfTheQueuePair) {
 }
 
 TEST(Fit, AnyRequestIsSafe) {
-  for (const Provider provider :
-       {Provider::kUnknown, Provider::kMlx5, Provider::kRxe})
+  for (const Provider provider : KnownProviders())
     for (const uint32_t wr : {0u, 1u, 1u << 31, UINT32_MAX}) {
       const auto plan = QueuePairWithCompletionQueueMemory(
           provider, {.max_qp_wr = UINT32_MAX, .max_cqe = UINT32_MAX},
@@ -93,12 +93,12 @@ TEST(Fit, LargestThatFits) {
 // At each headroom the answer fits and one more does not.
 TEST(Fit, LargestSendWrIsTheEdge) {
   std::mt19937_64 random(1);
-  for (const Provider provider :
-       {Provider::kUnknown, Provider::kMlx5, Provider::kRxe}) {
-    for (int i = 0; i < 500; ++i) {
+  for (const Provider provider : KnownProviders()) {
+    for (int i = 0; i < 200; ++i) {
       const Headroom headroom = {.total = random() >> (30 + random() % 30),
                                  .container = random() >> (30 + random() % 30)};
       QueuePairRequest request = kRequest;
+      if (provider == Provider::kEfa) request.type = QueuePairType::kUd;
       request.max_send_sge = random() % 16;
       request.max_recv_wr = random() % 1000;
       const auto fits = [&](uint32_t max_send_wr) {

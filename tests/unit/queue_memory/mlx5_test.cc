@@ -62,6 +62,23 @@ TEST(Mlx5, RestrictedSendOps) {
   EXPECT_EQ(Mlx5(request).send_ring.stride, 256u);
 }
 
+// As UD: a datagram segment; and the header of segmented sends. No such
+// creation was recorded.
+TEST(Mlx5, DciAndSegmentedSendsAreEstimated) {
+  const QueueMemory dci = Mlx5({.type = QueuePairType::kDci,
+                                .send_ops = kSendOpsPlain,
+                                .max_send_wr = 64,
+                                .max_send_sge = 3});
+  EXPECT_EQ(dci.send_ring.stride, 128u);  // 32 + 48 + 48
+  EXPECT_EQ(dci.exactness, Exactness::kEstimated);
+  const QueueMemory segmented = Mlx5({.type = QueuePairType::kRawPacket,
+                                      .max_send_wr = 64,
+                                      .max_send_sge = 1,
+                                      .max_tso_header = 54});
+  EXPECT_EQ(segmented.send_ring.stride, 128u);  // 48 + 64 + 16
+  EXPECT_EQ(segmented.exactness, Exactness::kEstimated);
+}
+
 TEST(Mlx5, NoReceiveRingWithSrq) {
   const QueueMemory memory = Mlx5({.max_send_wr = 256,
                                    .max_send_sge = 4,

@@ -12,21 +12,6 @@
 namespace purser::queue_memory {
 namespace {
 
-TEST(QueueMemory, ProviderNames) {
-  for (const Provider provider :
-       {Provider::kUnknown, Provider::kMlx5, Provider::kRxe})
-    EXPECT_EQ(ProviderFromName(ProviderName(provider)), provider);
-  EXPECT_STREQ(ProviderName(Provider::kMlx5), "mlx5");
-  EXPECT_STREQ(ProviderName(Provider::kRxe), "rxe");
-  EXPECT_STREQ(ProviderName(static_cast<Provider>(250)), "unknown");
-  EXPECT_EQ(ProviderFromName("mlx5_core"), Provider::kMlx5);
-  EXPECT_EQ(ProviderFromName("mlx5_ib"), Provider::kMlx5);
-  EXPECT_EQ(ProviderFromName("rdma_rxe"), Provider::kRxe);
-  for (const char* name : {"", "mlx", "mlx5_", "mlx55", "RXE", "hfi1"})
-    EXPECT_EQ(ProviderFromName(name), Provider::kUnknown) << name;
-  EXPECT_EQ(ProviderFromName(nullptr), Provider::kUnknown);
-}
-
 TEST(QueueMemory, EachLimitHasAName) {
   std::set<std::string> names;
   for (int i = 0; i <= static_cast<int>(kLastLimit); ++i)
