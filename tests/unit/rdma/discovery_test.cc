@@ -114,7 +114,7 @@ TEST_F(DiscoveryTest, DeviceWithoutNetdevAndMad) {
   sysfs_.AddDevice(fakes::SysfsEfa("efa_0"));
   const SysfsDevice device = Only();
   EXPECT_EQ(device.driver, "efa");
-  EXPECT_EQ(device.provider, queue_memory::Provider::kUnknown);
+  EXPECT_EQ(device.provider, queue_memory::Provider::kEfa);
   EXPECT_EQ(device.numa_node, -1);
   EXPECT_EQ(device.ports[0].link_layer, LinkLayer::kUnknown);
   EXPECT_THAT(device.ports[0].netdevs, IsEmpty());
