@@ -50,7 +50,9 @@ Works in this chart and in one that has it as a dependency (named purser, device
       containerPort: {{ $sidecar.metricsPort }}
   startupProbe:
     httpGet: {path: /readyz, port: purser-metrics}
+    initialDelaySeconds: {{ $sidecar.startupDelaySeconds }}
     periodSeconds: 1
+    timeoutSeconds: 5
     failureThreshold: 60
   livenessProbe:
     httpGet: {path: /healthz, port: purser-metrics}
