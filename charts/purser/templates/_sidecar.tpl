@@ -49,15 +49,15 @@ Works in this chart and in one that has it as a dependency (named purser, device
     - name: purser-metrics
       containerPort: {{ $sidecar.metricsPort }}
   startupProbe:
-    httpGet: {path: /readyz, port: purser-metrics}
-    initialDelaySeconds: {{ $sidecar.startupDelaySeconds }}
-    periodSeconds: 1
-    timeoutSeconds: 5
-    failureThreshold: 60
+    # It waits by itself, so that no look comes too early (each would be an event of type Warning).
+    exec: {command: [purser, --wait, "50", budget]}
+    timeoutSeconds: 60
   livenessProbe:
+    # Patient, since a restart costs the pod its queue pairs.
     httpGet: {path: /healthz, port: purser-metrics}
     periodSeconds: 10
-    timeoutSeconds: 5
+    timeoutSeconds: 10
+    failureThreshold: 12
   resources:
     requests: {cpu: {{ $sidecar.cpuRequest }}, memory: {{ $memory }}Mi}
     limits:
