@@ -58,6 +58,8 @@ Works in this chart and in one that has it as a dependency (named purser, device
     periodSeconds: 10
     timeoutSeconds: 10
     failureThreshold: 12
+  # Why it does not start is in `kubectl describe pod`.
+  terminationMessagePolicy: FallbackToLogsOnError
   resources:
     requests: {cpu: {{ $sidecar.cpuRequest }}, memory: {{ $memory }}Mi}
     limits:
