@@ -19,6 +19,33 @@ namespace {
 // What is left of the 2 s that a stop may take goes to the registrar and HTTP.
 constexpr std::chrono::milliseconds kServerStop{1000};
 
+std::string UnhealthyReasons(const Advertisement& advertisement) {
+  std::string reasons;
+  for (const UnitRange& range : advertisement.ranges) {
+    if (!range.healthy) reasons += (reasons.empty() ? "" : "; ") + range.reason;
+  }
+  return reasons;
+}
+
+// How many units the node has, and why not more.
+std::string UnitsText(const std::string& resource,
+                      const Advertisement& advertisement,
+                      const Snapshot& snapshot) {
+  const uint32_t capacity = advertisement.capacity();
+  const uint32_t allocatable = advertisement.allocatable();
+  if (allocatable < capacity)
+    return fmt::format("{} of {} units healthy: {}", allocatable, capacity,
+                       UnhealthyReasons(advertisement));
+  std::string text = fmt::format("{} units", capacity);
+  if (capacity > 0) return text;
+  if (!snapshot.has_complete_device())
+    text += ": no usable RDMA device on this node";
+  if (snapshot.selects_none(resource))
+    text += fmt::format(": none of this node's RDMA devices ({}) is selected",
+                        snapshot.device_names());
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::unique_ptr<Resource>>> MakeResources(
@@ -133,11 +160,22 @@ void App::Stop() {
 
 base::HttpResponse App::Readiness() const {
   base::HttpResponse response;
-  for (const Registrar::ResourceState& state : registrar_->States()) {
-    if (!state.readiness.ok()) response.code = 503;
-    response.body += fmt::format(
-        "{}: {}\n", state.resource,
-        state.readiness.ok() ? "ready" : state.readiness.ToString());
+  const std::shared_ptr<const Snapshot> snapshot = inventory_.snapshot();
+  const std::vector<Registrar::ResourceState> states = registrar_->States();
+  for (size_t i = 0; i < states.size(); ++i) {
+    const Registrar::ResourceState& state = states[i];
+    response.body += state.resource + ": ";
+    const auto advertisement = servers_[i]->streams().advertisement();
+    if (!state.readiness.ok()) {
+      response.code = 503;
+      response.body += state.readiness.ToString();
+    } else {
+      response.body += "ready";
+      if (advertisement && snapshot != nullptr)
+        response.body +=
+            ", " + UnitsText(state.resource, *advertisement, *snapshot);
+    }
+    response.body += '\n';
   }
   return response;
 }

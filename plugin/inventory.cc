@@ -74,6 +74,18 @@ bool Snapshot::has_complete_device() const {
   });
 }
 
+bool Snapshot::selects_none(const std::string& pool) const {
+  const auto found = pools.find(pool);
+  return has_complete_device() && found != pools.end() && found->second.empty();
+}
+
+std::string Snapshot::device_names() const {
+  std::string names;
+  for (const Device& device : devices)
+    names += (names.empty() ? "" : ",") + device.sysfs.name;
+  return names;
+}
+
 Inventory::Inventory(const rdma::Discovery& discovery,
                      std::filesystem::path dev_root,
                      std::vector<PoolConfig> pools, bool allow_overlap)
@@ -202,6 +214,19 @@ void Inventory::LogChanges(const Snapshot* before, const Snapshot& after) {
   if (after.devices.empty() && had_devices) {
     base::LogWarn(
         "no RDMA device on this node: advertising 0 and looking again");
+  }
+  LogEmptyPools(before, after);
+}
+
+void Inventory::LogEmptyPools(const Snapshot* before, const Snapshot& after) {
+  for (const auto& [pool, members] : after.pools) {
+    if (!after.selects_none(pool) ||
+        (before != nullptr && before->selects_none(pool)))
+      continue;
+    base::LogWarn(
+        "no RDMA device of this node is selected by the pool: advertising 0 of "
+        "it",
+        {{"pool", pool}, {"devices", after.device_names()}});
   }
 }
 

@@ -41,6 +41,9 @@ struct Snapshot {
   std::map<std::string, std::vector<size_t>> pools;
 
   bool has_complete_device() const;
+  // Whether the pool goes without a device although there are some.
+  bool selects_none(const std::string& pool) const;
+  std::string device_names() const;  // "mlx5_0,rxe0"
 };
 
 // Owned by App. Scan() belongs to the main thread; the rest may be called from
@@ -63,6 +66,7 @@ class Inventory {
   Device Judge(rdma::SysfsDevice sysfs) const;
   void AssignPools(Snapshot& snapshot);
   static void LogChanges(const Snapshot* before, const Snapshot& after);
+  static void LogEmptyPools(const Snapshot* before, const Snapshot& after);
 
   const rdma::Discovery& discovery_;
   const std::filesystem::path dev_root_;

@@ -18,6 +18,17 @@ namespace {
 
 constexpr std::chrono::milliseconds kRebindDeadline{500};
 
+// The kubelet has one plugin per resource: two would push each other out.
+absl::Status PrepareSocket(const std::string& resource,
+                           const std::string& path) {
+  absl::Status status = base::PrepareUnixSocket(path);
+  if (!absl::IsAlreadyExists(status)) return status;
+  return absl::AlreadyExistsError(fmt::format(
+      "another device plugin serves {} on this node: uninstall one of them, or "
+      "give its pools other names ({})",
+      resource, std::string(status.message())));
+}
+
 // Hidden, and no longer than any socket's name, so that it never meets the
 // limit of 107 bytes alone.
 std::string TemporaryName() {
@@ -44,7 +55,7 @@ ResourceServer::~ResourceServer() {
 // a hard link, which never overwrites, gives the socket its real name.
 absl::Status ResourceServer::Bind() {
   Stop(std::chrono::system_clock::now() + kRebindDeadline);
-  PURSER_RETURN_IF_ERROR(base::PrepareUnixSocket(path_));
+  PURSER_RETURN_IF_ERROR(PrepareSocket(resource_.name(), path_));
   if (access(directory_.c_str(), W_OK | X_OK) != 0) {
     return absl::ErrnoToStatus(
         errno, fmt::format("no right to make a socket in {}; run as root or "

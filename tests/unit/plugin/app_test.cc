@@ -161,7 +161,30 @@ TEST_F(AppTest, ReadyOnceTheKubeletListensAndNotBefore) {
   ASSERT_TRUE(kubelet_.Start().ok());
   ASSERT_TRUE(Has(kHca, 1000) && Has(kMemory, 307));
   EXPECT_THAT(ReadyzOnceReady(*app),
-              HasSubstr("rdma/hca: ready\nrdma/wqe-mib: ready\n"));
+              HasSubstr("rdma/hca: ready, 1000 units\n"
+                        "rdma/wqe-mib: ready, 307 units\n"));
+}
+
+TEST_F(AppTest, ReadinessSaysWhyThereAreNoUnits) {
+  ASSERT_TRUE(kubelet_.Start().ok());
+  PoolConfig fast;
+  fast.resource_name = "fast";
+  fast.selectors.devices = {"mlx5_*"};
+  config_.pools = {fast, PoolConfig{}};
+  const std::unique_ptr<App> app = Create();
+  EXPECT_THAT(ReadyzOnceReady(*app),
+              HasSubstr("rdma/hca: ready, 0 units: no usable RDMA device on "
+                        "this node\n"));
+  node_.AddRxe("rxe0");
+  app->Rescan();
+  EXPECT_THAT(ReadyzOnceReady(*app),
+              HasSubstr("rdma/fast: ready, 0 units: none of this node's RDMA "
+                        "devices (rxe0) is selected\n"));
+  node_.sysfs().SetPortState("rxe0", 1, 1);
+  app->Rescan();
+  EXPECT_THAT(ReadyzOnceReady(*app),
+              HasSubstr("rdma/hca: ready, 0 of 1000 units healthy: rxe0: no "
+                        "port is ACTIVE"));
 }
 
 TEST_F(AppTest, MetricsTellWhatIsAdvertised) {

@@ -224,6 +224,9 @@ TEST_F(ResourceServerTest, TakesTheNameOfAStaleSocketButNotOfALiveOne) {
   const absl::Status refused = second.Bind();
   EXPECT_TRUE(absl::IsAlreadyExists(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr(socket()));
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("another device plugin serves rdma/hca on this node: "
+                        "uninstall one of them"));
   EXPECT_TRUE(server_.SocketIntact().value());
   EXPECT_TRUE(fakes::KubeletEndpoint::Dial(socket(), kLong).ok());
 
