@@ -50,7 +50,7 @@ Works in this chart and in one that has it as a dependency (named purser, device
       containerPort: {{ $sidecar.metricsPort }}
   startupProbe:
     # It waits by itself, so that no look comes too early (each would be an event of type Warning).
-    exec: {command: [purser, --wait, "50", budget]}
+    exec: {command: [purser, --wait, "30", --rpc-timeout, "20", budget]}
     timeoutSeconds: 60
   livenessProbe:
     # Patient, since a restart costs the pod its queue pairs.
