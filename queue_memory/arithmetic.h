@@ -12,6 +12,7 @@
 namespace purser::queue_memory {
 
 inline constexpr uint32_t kDefaultPageSize = 4096;
+inline constexpr uint32_t kDefaultCqeSize = 64;
 // No device comes near these. They bound what the rules multiply (entries below
 // 2^32, bytes of one entry below 2^21), so that no product leaves 64 bits
 // whatever a device is said to take.
@@ -33,6 +34,11 @@ constexpr T Max(T a, T b) {
 // `multiple` > 0.
 constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
+}
+
+// Without a division; `page_size` is a power of two.
+constexpr uint64_t RoundUpToPages(uint64_t bytes, uint32_t page_size) {
+  return (bytes + page_size - 1) & ~uint64_t{page_size - 1};
 }
 
 // 1 for 0; `value` at most 2^63.

@@ -73,7 +73,7 @@ void SizeSendRing(const DeviceLimits& limits, const QueuePairRequest& request,
                       .slots = static_cast<uint32_t>(
                           Min<uint64_t>(entries - kSpareSends, UINT32_MAX)),
                       .bytes = bytes};
-  memory.send.container = RoundUp(bytes + search, limits.page_size);
+  memory.send.container = RoundUpToPages(bytes + search, limits.page_size);
   memory.arrays.container = kShadowEntry * shadow;
 }
 
@@ -89,7 +89,7 @@ void SizeReceiveRing(const DeviceLimits& limits,
                          .slots = static_cast<uint32_t>(entries - 1),
                          .bytes = entries * stride};
   memory.receive.container =
-      RoundUp(memory.receive_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.receive_ring.bytes, limits.page_size);
   memory.arrays.container += kShadowEntry * entries;
 }
 
@@ -106,7 +106,8 @@ QueueMemory QueuePair(const DeviceLimits& limits,
   if (!request.uses_srq) SizeReceiveRing(limits, request, memory);
   const uint64_t parts = memory.send.container + memory.receive.container +
                          memory.arrays.container;
-  memory.buffer_bytes = RoundUp(parts + kQueuePairStructs, limits.page_size);
+  memory.buffer_bytes =
+      RoundUpToPages(parts + kQueuePairStructs, limits.page_size);
   memory.overhead.container = memory.buffer_bytes - parts + kQueuePairHeap;
   // Combinations of which no creation was recorded.
   const DeviceLimits::BnxtRe& mode = limits.bnxt_re;
@@ -128,7 +129,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   memory.completion_ring.slots = static_cast<uint32_t>(entries - 1);
   memory.cap_cqe = static_cast<uint32_t>(Min<uint64_t>(asked + 1, UINT32_MAX));
   memory.completion.container =
-      RoundUp(memory.completion_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.completion_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.completion.container;
   memory.overhead.container = kCompletionQueueStructs;
   return memory;
@@ -153,7 +154,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
   memory.cap_srq_wr = request.max_wr;
   memory.cap_srq_sge = request.max_sge;
   memory.shared_receive.container =
-      RoundUp(memory.shared_receive_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.shared_receive_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.shared_receive.container;
   memory.arrays.container = kShadowEntry * entries;
   memory.overhead.container = kSharedReceiveQueueStruct;

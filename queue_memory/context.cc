@@ -40,9 +40,10 @@ void AddContext(const ProviderTraits& traits, const DeviceLimits& limits,
   const Estimate estimate = EstimateOf(object);
   memory.context.node = estimate.kernel;
   if (!traits.has_adapter) return;
-  memory.context.node +=
-      estimate.adapter + RoundUp(memory.buffer_bytes, limits.page_size) /
-                             limits.page_size * kBytesPerPinnedPage;
+  const uint64_t pages =
+      RoundUpToPages(memory.buffer_bytes, limits.page_size) >>
+      std::countr_zero(limits.page_size);
+  memory.context.node += estimate.adapter + pages * kBytesPerPinnedPage;
 }
 
 }  // namespace purser::queue_memory

@@ -36,12 +36,13 @@ QueueMemory QueuePair(const DeviceLimits& limits,
   QueueMemory memory;
   WriteBackAsAsked(request, memory);
   memory.send_ring = Queue(request.max_send_wr, kSendEntry);
-  memory.send.node = RoundUp(memory.send_ring.bytes, limits.page_size);
+  memory.send.node = RoundUpToPages(memory.send_ring.bytes, limits.page_size);
   memory.arrays.container =
       uint64_t{kArrayBytesPerSend} * memory.send_ring.slots;
   if (!request.uses_srq) {
     memory.receive_ring = Queue(request.max_recv_wr, kReceiveEntry);
-    memory.receive.node = RoundUp(memory.receive_ring.bytes, limits.page_size);
+    memory.receive.node =
+        RoundUpToPages(memory.receive_ring.bytes, limits.page_size);
     memory.arrays.container +=
         uint64_t{kArrayBytesPerReceive} * memory.receive_ring.slots;
   }
@@ -56,7 +57,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   memory.completion_ring = Queue(uint64_t{2} * cqe, limits.cqe_size);
   memory.cap_cqe = cqe;
   memory.completion.node =
-      RoundUp(memory.completion_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.completion_ring.bytes, limits.page_size);
   memory.arrays.container = memory.completion_ring.bytes;
   memory.buffer_bytes = memory.completion.node;
   memory.overhead.container = kObjectStruct;
@@ -70,7 +71,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
   memory.cap_srq_wr = request.max_wr;
   memory.cap_srq_sge = request.max_sge;
   memory.shared_receive.node =
-      RoundUp(memory.shared_receive_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.shared_receive_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.shared_receive.node;
   memory.arrays.container =
       uint64_t{kArrayBytesPerReceive} * memory.shared_receive_ring.slots;

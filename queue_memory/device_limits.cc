@@ -7,55 +7,68 @@
 namespace purser::queue_memory {
 namespace {
 
-// Told, else the provider's default, else no limit; in any case no more than
-// `most`.
-uint32_t Resolve(uint32_t told, uint32_t otherwise,
-                 uint32_t most = UINT32_MAX) {
-  const uint32_t limit = told != 0 ? told : otherwise;
-  return limit == 0 ? most : Min(limit, most);
+void Take(uint32_t told, uint32_t& limit) {
+  if (told != 0) limit = told;
 }
 
-uint32_t Told(uint32_t told, uint32_t otherwise) {
-  return told != 0 ? told : otherwise;
+// Nothing known: `otherwise`. In any case no more than `most`.
+void Bound(uint32_t& limit, uint32_t otherwise, uint32_t most = UINT32_MAX) {
+  limit = Min(limit != 0 ? limit : otherwise, most);
 }
 
 }  // namespace
 
+DeviceLimits Overlay(const DeviceLimits& base, const DeviceLimits& told) {
+  DeviceLimits limits = base;
+  Take(told.max_qp_wr, limits.max_qp_wr);
+  Take(told.max_sge, limits.max_sge);
+  Take(told.max_cqe, limits.max_cqe);
+  Take(told.max_srq_wr, limits.max_srq_wr);
+  Take(told.max_srq_sge, limits.max_srq_sge);
+  Take(told.max_recv_wr, limits.max_recv_wr);
+  Take(told.max_recv_sge, limits.max_recv_sge);
+  Take(told.max_inline_data, limits.max_inline_data);
+  Take(told.max_sq_desc_sz, limits.max_sq_desc_sz);
+  Take(told.max_rq_desc_sz, limits.max_rq_desc_sz);
+  Take(told.max_send_wqebb, limits.max_send_wqebb);
+  Take(told.cqe_size, limits.cqe_size);
+  Take(told.page_size, limits.page_size);
+  Take(told.irdma.generation, limits.irdma.generation);
+  Take(told.irdma.max_quanta, limits.irdma.max_quanta);
+  Take(told.efa.max_llq_size, limits.efa.max_llq_size);
+  Take(told.efa.min_sq_wr, limits.efa.min_sq_wr);
+  Take(told.efa.sub_cqs, limits.efa.sub_cqs);
+  Take(told.qedr.send_elements, limits.qedr.send_elements);
+  Take(told.qedr.receive_elements, limits.qedr.receive_elements);
+  return limits;
+}
+
 DeviceLimits WithDefaults(const DeviceLimits& told,
                           const DeviceLimits& defaults) {
-  DeviceLimits limits = told;
-  limits.max_qp_wr = Resolve(told.max_qp_wr, defaults.max_qp_wr);
-  limits.max_sge = Resolve(told.max_sge, defaults.max_sge, kMostSge);
-  limits.max_cqe = Resolve(told.max_cqe, defaults.max_cqe);
-  limits.max_recv_wr =
-      Resolve(Told(told.max_recv_wr, defaults.max_recv_wr), limits.max_qp_wr);
-  limits.max_recv_sge = Resolve(Told(told.max_recv_sge, defaults.max_recv_sge),
-                                limits.max_sge, kMostSge);
-  limits.max_srq_wr =
-      Resolve(Told(told.max_srq_wr, defaults.max_srq_wr), limits.max_recv_wr);
-  limits.max_srq_sge = Resolve(Told(told.max_srq_sge, defaults.max_srq_sge),
-                               limits.max_recv_sge, kMostSge);
-  limits.max_inline_data =
-      Resolve(told.max_inline_data, defaults.max_inline_data, kMostEntryBytes);
-  limits.max_sq_desc_sz =
-      Resolve(told.max_sq_desc_sz, defaults.max_sq_desc_sz, kMostEntryBytes);
-  limits.max_rq_desc_sz =
-      Resolve(told.max_rq_desc_sz, defaults.max_rq_desc_sz, kMostEntryBytes);
-  limits.max_send_wqebb = Told(told.max_send_wqebb, defaults.max_send_wqebb);
-  limits.cqe_size =
-      Resolve(told.cqe_size, Told(defaults.cqe_size, 64), kMostCqeBytes);
-  limits.page_size = Told(told.page_size, kDefaultPageSize);
-  limits.irdma.generation =
-      Told(told.irdma.generation, defaults.irdma.generation);
-  limits.irdma.max_quanta =
-      Resolve(told.irdma.max_quanta, defaults.irdma.max_quanta);
-  limits.efa.max_llq_size =
-      Resolve(told.efa.max_llq_size, defaults.efa.max_llq_size);
-  limits.efa.sub_cqs = Resolve(told.efa.sub_cqs, 1, kMostSubCqs);
-  limits.qedr.send_elements =
-      Resolve(told.qedr.send_elements, defaults.qedr.send_elements, kMostSge);
-  limits.qedr.receive_elements = Resolve(
-      told.qedr.receive_elements, defaults.qedr.receive_elements, kMostSge);
+  DeviceLimits limits = Overlay(defaults, told);
+  limits.writes_back_real_slots = told.writes_back_real_slots;
+  limits.bnxt_re = told.bnxt_re;
+  limits.hns = told.hns;
+  limits.efa.wide_request_ids = told.efa.wide_request_ids;
+
+  Bound(limits.max_qp_wr, UINT32_MAX);
+  Bound(limits.max_sge, kMostSge, kMostSge);
+  Bound(limits.max_cqe, UINT32_MAX);
+  Bound(limits.max_recv_wr, limits.max_qp_wr);
+  Bound(limits.max_recv_sge, limits.max_sge, kMostSge);
+  Bound(limits.max_srq_wr, limits.max_recv_wr);
+  Bound(limits.max_srq_sge, limits.max_recv_sge, kMostSge);
+  Bound(limits.max_inline_data, kMostEntryBytes, kMostEntryBytes);
+  Bound(limits.max_sq_desc_sz, kMostEntryBytes, kMostEntryBytes);
+  Bound(limits.max_rq_desc_sz, kMostEntryBytes, kMostEntryBytes);
+  Bound(limits.cqe_size, kDefaultCqeSize, kMostCqeBytes);
+  Bound(limits.page_size, kDefaultPageSize, 1u << 31);
+  limits.page_size = std::bit_ceil(limits.page_size);
+  Bound(limits.irdma.max_quanta, UINT32_MAX);
+  Bound(limits.efa.max_llq_size, UINT32_MAX);
+  Bound(limits.efa.sub_cqs, 1, kMostSubCqs);
+  Bound(limits.qedr.send_elements, kMostSge, kMostSge);
+  Bound(limits.qedr.receive_elements, kMostSge, kMostSge);
   return limits;
 }
 

@@ -56,7 +56,8 @@ QueueMemory QueuePair(const DeviceLimits& limits,
                              descriptors / request.max_recv_sge, UINT32_MAX)),
                          .bytes = descriptors * kReceiveDescriptor};
   memory.cap_recv_wr = memory.receive_ring.slots;
-  memory.receive.node = RoundUp(memory.receive_ring.bytes, limits.page_size);
+  memory.receive.node =
+      RoundUpToPages(memory.receive_ring.bytes, limits.page_size);
 
   memory.buffer_bytes = memory.send.container + memory.receive.node;
   memory.arrays.container =
@@ -76,7 +77,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   memory.completion_ring.bytes *= limits.efa.sub_cqs;
   memory.cap_cqe = memory.completion_ring.slots;
   memory.completion.node =
-      RoundUp(memory.completion_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.completion_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.completion.node;
   memory.overhead.container = kCompletionQueueStruct;
   return memory;

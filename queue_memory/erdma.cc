@@ -37,9 +37,10 @@ QueueMemory QueuePair(const DeviceLimits& limits,
   const uint64_t receives = NextPowerOfTwo(request.max_recv_wr);
   memory.send_ring = RingOf(kUnit * kUnitsPerSend, send_units / kUnitsPerSend);
   memory.receive_ring = RingOf(kUnit, receives);
-  memory.send.container = RoundUp(memory.send_ring.bytes, limits.page_size);
+  memory.send.container =
+      RoundUpToPages(memory.send_ring.bytes, limits.page_size);
   memory.receive.container =
-      RoundUp(memory.receive_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.receive_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.send.container + memory.receive.container;
   memory.arrays.container = kArrayBytesPerUnit * (send_units + receives);
   memory.overhead.container = kQueuePairStruct + kDoorbellRecord;
@@ -53,7 +54,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
       RingOf(limits.cqe_size, NextPowerOfTwo(Max(cqe, kLeastCqe)));
   memory.cap_cqe = memory.completion_ring.slots;
   memory.completion.container =
-      RoundUp(memory.completion_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.completion_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.completion.container;
   memory.overhead.container = kCompletionQueueStruct + kDoorbellRecord;
   return memory;

@@ -55,11 +55,12 @@ void SizeSendRing(const DeviceLimits& limits, const QueuePairRequest& request,
       NextPowerOfTwo(Max(request.max_send_wr, kLeastEntries));
   const uint64_t extended = ExtendedSges(request);
   memory.send_ring = RingOf(kSendWqe, count);
-  memory.send.container = RoundUp(memory.send_ring.bytes, limits.page_size);
+  memory.send.container =
+      RoundUpToPages(memory.send_ring.bytes, limits.page_size);
   if (extended > 0)
     memory.send.container +=
-        RoundUp(Max<uint64_t>(extended * count, kLeastExtended) * kSge,
-                limits.page_size);
+        RoundUpToPages(Max<uint64_t>(extended * count, kLeastExtended) * kSge,
+                       limits.page_size);
   memory.cap_send_wr = memory.send_ring.slots;
   memory.cap_inline_data = static_cast<uint32_t>(RoundedInline(request));
   memory.arrays.container = count * kArrayBytesPerEntry;
@@ -73,7 +74,7 @@ void SizeReceiveRing(const DeviceLimits& limits,
   const uint64_t sges = memory.cap_recv_sge;
   memory.receive_ring = RingOf(sges * kSge, count);
   memory.receive.container =
-      RoundUp(memory.receive_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.receive_ring.bytes, limits.page_size);
   memory.cap_recv_wr = memory.receive_ring.slots;
   memory.arrays.container += count * kArrayBytesPerEntry;
   if (limits.hns.receive_inline)  // alloc_recv_rinl_buf
@@ -106,7 +107,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
       RingOf(limits.cqe_size, NextPowerOfTwo(Max(cqe, kLeastEntries)));
   memory.cap_cqe = memory.completion_ring.slots;
   memory.completion.container =
-      RoundUp(memory.completion_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.completion_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.completion.container;
   memory.overhead.container = kCompletionQueueStruct + kDoorbell;
   return memory;
@@ -124,8 +125,8 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
       static_cast<uint32_t>(count - 1);
   memory.cap_srq_sge = request.max_sge;
   memory.shared_receive.container =
-      RoundUp(memory.shared_receive_ring.bytes, limits.page_size) +
-      RoundUp(count * 4, limits.page_size);
+      RoundUpToPages(memory.shared_receive_ring.bytes, limits.page_size) +
+      RoundUpToPages(count * 4, limits.page_size);
   memory.buffer_bytes = memory.shared_receive.container;
   memory.arrays.container = count * kArrayBytesPerEntry;
   memory.overhead.container = kSharedReceiveQueueStruct + kDoorbell;

@@ -39,9 +39,10 @@ QueueMemory QueuePair(const DeviceLimits& limits,
   memory.receive_ring =
       Queue(request.max_recv_wr,
             kReceiveHeader + uint64_t{kSge} * request.max_recv_sge);
-  memory.send.container = RoundUp(memory.send_ring.bytes, limits.page_size);
+  memory.send.container =
+      RoundUpToPages(memory.send_ring.bytes, limits.page_size);
   memory.receive.container =
-      RoundUp(memory.receive_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.receive_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.send.container + memory.receive.container;
   memory.arrays.container =
       kArrayBytesPerSend * (uint64_t{memory.send_ring.slots} + 1) +
@@ -57,7 +58,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   memory.completion_ring.slots = memory.cap_cqe =
       static_cast<uint32_t>(entries - 1);
   memory.completion.container =
-      RoundUp(memory.completion_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.completion_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.completion.container;
   memory.overhead.container = kObjectStruct;
   return memory;

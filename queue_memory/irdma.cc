@@ -79,9 +79,10 @@ QueueMemory QueuePair(const DeviceLimits& limits,
   memory.receive_ring =
       QuantaRing(receive, receive_shift, kReservedReceiveQuanta);
   if (!request.uses_srq) memory.cap_recv_wr = memory.receive_ring.slots;
-  memory.send.container = RoundUp(memory.send_ring.bytes, limits.page_size);
+  memory.send.container =
+      RoundUpToPages(memory.send_ring.bytes, limits.page_size);
   memory.receive.container =
-      RoundUp(memory.receive_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.receive_ring.bytes, limits.page_size);
   memory.buffer_bytes =
       memory.send.container + memory.receive.container + kShadowArea;
   memory.arrays.container =
@@ -103,7 +104,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
       static_cast<uint32_t>(entries / per_completion - 1);
   memory.cap_cqe = cqe;
   memory.completion.container =
-      RoundUp(memory.completion_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.completion_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.completion.container + kShadowArea;
   memory.overhead.container = kShadowArea + kCompletionQueueStruct;
   if (limits.irdma.generation == 1) memory.exactness = Exactness::kEstimated;
@@ -125,7 +126,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
   memory.cap_srq_wr = memory.shared_receive_ring.slots;
   memory.cap_srq_sge = request.max_sge;
   memory.shared_receive.container =
-      RoundUp(memory.shared_receive_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.shared_receive_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.shared_receive.container + kShadowArea;
   memory.arrays.container = quanta * kArrayBytesPerReceiveQuantum;
   memory.overhead.container = kShadowArea + kSharedReceiveQueueStruct;

@@ -42,7 +42,7 @@ Ring Queue(const DeviceLimits& limits, uint32_t wr, uint64_t stride) {
 
 // create_shadow_queue.
 uint64_t ShadowBytes(const DeviceLimits& limits, uint32_t wr) {
-  return RoundUp(kShadowEntry * NextPowerOfTwo(wr), limits.page_size);
+  return RoundUpToPages(kShadowEntry * NextPowerOfTwo(wr), limits.page_size);
 }
 
 // mana_create_qp_rnic.
@@ -57,7 +57,7 @@ QueueMemory QueuePair(const DeviceLimits& limits,
   memory.receive_ring =
       Queue(limits, request.max_recv_wr, ReceiveStride(request.max_recv_sge));
   memory.send.container =
-      RoundUp(memory.send_ring.bytes + kRollbackArea, limits.page_size);
+      RoundUpToPages(memory.send_ring.bytes + kRollbackArea, limits.page_size);
   memory.receive.container = memory.receive_ring.bytes;
   const uint64_t further = uint64_t{kFurtherQueues} * limits.page_size;
   memory.buffer_bytes =

@@ -92,7 +92,7 @@ QueueMemory QueuePair(const DeviceLimits& limits,
   memory.send.container = memory.send_ring.bytes;
   memory.receive.container = memory.receive_ring.bytes;
   const uint64_t rings = memory.send_ring.bytes + memory.receive_ring.bytes;
-  memory.buffer_bytes = RoundUp(rings, limits.page_size);
+  memory.buffer_bytes = RoundUpToPages(rings, limits.page_size);
   memory.overhead.container += memory.buffer_bytes - rings + kQueuePairStruct;
   if (request.uses_srq) memory.exactness = Exactness::kEstimated;
   return memory;
@@ -107,7 +107,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
       static_cast<uint32_t>(entries - 1);
   const uint64_t bytes = memory.completion_ring.bytes;
   memory.completion.container = bytes;
-  memory.buffer_bytes = RoundUp(bytes, limits.page_size);
+  memory.buffer_bytes = RoundUpToPages(bytes, limits.page_size);
   memory.overhead.container = memory.buffer_bytes - bytes +
                               kCompletionQueueStruct + kCompletionQueueDoorbell;
   return memory;
@@ -128,7 +128,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
   const uint64_t bytes = memory.shared_receive_ring.bytes;
   memory.shared_receive.container = bytes;
   memory.arrays.container = entries * kArrayBytesPerEntry;
-  memory.buffer_bytes = RoundUp(bytes, limits.page_size);
+  memory.buffer_bytes = RoundUpToPages(bytes, limits.page_size);
   memory.overhead.container = memory.buffer_bytes - bytes +
                               kSharedReceiveQueueStruct + kQueuePairDoorbell;
   return memory;

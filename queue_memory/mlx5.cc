@@ -126,10 +126,10 @@ QueueMemory QueuePair(const DeviceLimits& limits,
 
   const uint64_t send = memory.send_ring.bytes;
   const uint64_t receive = memory.receive_ring.bytes;
-  memory.buffer_bytes =
-      request.type == QueuePairType::kRawPacket
-          ? RoundUp(send, limits.page_size) + RoundUp(receive, limits.page_size)
-          : RoundUp(send + receive, limits.page_size);
+  memory.buffer_bytes = request.type == QueuePairType::kRawPacket
+                            ? RoundUpToPages(send, limits.page_size) +
+                                  RoundUpToPages(receive, limits.page_size)
+                            : RoundUpToPages(send + receive, limits.page_size);
   memory.send.container = send;
   memory.receive.container = receive;
   memory.arrays.container =
@@ -151,7 +151,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   memory.completion_ring.slots = memory.cap_cqe =
       static_cast<uint32_t>(entries - 1);
   const uint64_t bytes = memory.completion_ring.bytes;
-  memory.buffer_bytes = RoundUp(bytes, limits.page_size);
+  memory.buffer_bytes = RoundUpToPages(bytes, limits.page_size);
   memory.completion.container = bytes;
   memory.overhead.container =
       memory.buffer_bytes - bytes + kCompletionQueueStruct + kDoorbellRecord;
@@ -173,7 +173,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
       static_cast<uint32_t>(entries - 1);
   memory.cap_srq_sge = static_cast<uint32_t>(wqe / kSge - 1);
   const uint64_t bytes = memory.shared_receive_ring.bytes;
-  memory.buffer_bytes = RoundUp(bytes, limits.page_size);
+  memory.buffer_bytes = RoundUpToPages(bytes, limits.page_size);
   memory.shared_receive.container = bytes;
   memory.arrays.container = entries * kArrayBytesPerReceive;
   memory.overhead.container =

@@ -32,13 +32,14 @@ QueueMemory QueuePair(const DeviceLimits& limits,
   memory.send_ring =
       Queue(request.max_send_wr,
             NextPowerOfTwo(Max(kSendEntry, 64 + request.max_inline_data)));
-  memory.send.node = RoundUp(memory.send_ring.bytes, limits.page_size);
+  memory.send.node = RoundUpToPages(memory.send_ring.bytes, limits.page_size);
   memory.cap_send_wr = memory.send_ring.slots;
   memory.arrays.container =
       kArrayBytesPerSend * (uint64_t{memory.send_ring.slots} + 1);
   if (!request.uses_srq) {
     memory.receive_ring = Queue(request.max_recv_wr, kReceiveEntry);
-    memory.receive.node = RoundUp(memory.receive_ring.bytes, limits.page_size);
+    memory.receive.node =
+        RoundUpToPages(memory.receive_ring.bytes, limits.page_size);
     memory.cap_recv_wr = memory.receive_ring.slots;
     memory.arrays.container +=
         kArrayBytesPerReceive * (uint64_t{memory.receive_ring.slots} + 1);
@@ -53,7 +54,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   memory.completion_ring = Queue(cqe, limits.cqe_size);
   memory.cap_cqe = memory.completion_ring.slots;
   memory.completion.node =
-      RoundUp(memory.completion_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.completion_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.completion.node;
   memory.overhead.container = kObjectStruct;
   return memory;
@@ -66,7 +67,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
   memory.cap_srq_wr = memory.shared_receive_ring.slots;
   memory.cap_srq_sge = request.max_sge;
   memory.shared_receive.node =
-      RoundUp(memory.shared_receive_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.shared_receive_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.shared_receive.node;
   memory.arrays.container =
       kArrayBytesPerReceive * (uint64_t{memory.cap_srq_wr} + 1);

@@ -34,7 +34,8 @@ QueueMemory QueuePair(const DeviceLimits& limits,
   WriteBackAsAsked(request, memory);
   const uint32_t sends = Max(request.max_send_wr, 1u);
   memory.send_ring = Chain(sends, limits.qedr.send_elements);
-  memory.send.container = RoundUp(memory.send_ring.bytes, limits.page_size);
+  memory.send.container =
+      RoundUpToPages(memory.send_ring.bytes, limits.page_size);
   memory.arrays.container =
       uint64_t{kArrayBytesPerSend} * (uint64_t{sends} + 1);
   if (!request.uses_srq && request.type != QueuePairType::kXrcSend) {
@@ -42,7 +43,7 @@ QueueMemory QueuePair(const DeviceLimits& limits,
         Min(Max(request.max_recv_wr, 1u), limits.max_recv_wr);
     memory.receive_ring = Chain(receives, limits.qedr.receive_elements);
     memory.receive.container =
-        RoundUp(memory.receive_ring.bytes, limits.page_size);
+        RoundUpToPages(memory.receive_ring.bytes, limits.page_size);
     memory.arrays.container +=
         uint64_t{kArrayBytesPerReceive} * (uint64_t{receives} + 1);
   }
@@ -55,7 +56,7 @@ QueueMemory QueuePair(const DeviceLimits& limits,
 // qelr_create_cq. What the kernel answers is what the pages hold.
 QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   const uint64_t bytes =
-      RoundUp((uint64_t{cqe} + 1) * limits.cqe_size, limits.page_size);
+      RoundUpToPages((uint64_t{cqe} + 1) * limits.cqe_size, limits.page_size);
   QueueMemory memory;
   memory.completion_ring = {.stride = limits.cqe_size,
                             .slots = static_cast<uint32_t>(Min<uint64_t>(
@@ -77,7 +78,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
   memory.cap_srq_wr = request.max_wr;
   memory.cap_srq_sge = request.max_sge;
   memory.shared_receive.container =
-      RoundUp(memory.shared_receive_ring.bytes, limits.page_size);
+      RoundUpToPages(memory.shared_receive_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.shared_receive.container + limits.page_size;
   memory.overhead.container = kSharedReceiveQueueStruct + limits.page_size;
   return memory;

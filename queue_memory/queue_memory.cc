@@ -19,39 +19,54 @@ uint64_t TextbookRing(uint32_t wr, uint32_t sge) {
   return SaturatingMultiply(wr, 64 + uint64_t{16} * sge);
 }
 
+QueueMemory ByRule(const ProviderRules& rules, const DeviceLimits& limits,
+                   const QueuePairRequest& request) {
+  if (!rules.traits.Has(request.type))
+    return Refused(
+        {Limit::kQueuePairType, static_cast<uint64_t>(request.type), 0});
+  if (request.uses_srq && !rules.traits.has_shared_receive_queues)
+    return Refused({Limit::kSharedReceiveQueue, 1, 0});
+  return rules.queue_pair(limits, request);
+}
+
+QueueMemory ByRule(const ProviderRules& rules, const DeviceLimits& limits,
+                   uint32_t cqe) {
+  const uint32_t max_cqe = Min(limits.max_cqe, rules.most_cqe);
+  if (cqe == 0 || cqe > max_cqe) return Refused({Limit::kMaxCqe, cqe, max_cqe});
+  return rules.completion_queue(limits, cqe);
+}
+
+QueueMemory ByRule(const ProviderRules& rules, const DeviceLimits& limits,
+                   const SharedReceiveQueueRequest& request) {
+  if (!rules.traits.has_shared_receive_queues)
+    return Refused({Limit::kSharedReceiveQueue, 1, 0});
+  if (request.max_wr == 0) return Refused({Limit::kLeastSrqWr, 0, 1});
+  if (request.max_wr > limits.max_srq_wr)
+    return Refused({Limit::kMaxSrqWr, request.max_wr, limits.max_srq_wr});
+  if (request.max_sge > limits.max_srq_sge)
+    return Refused({Limit::kMaxSrqSge, request.max_sge, limits.max_srq_sge});
+  return rules.shared_receive_queue(limits, request);
+}
+
 }  // namespace
 
 QueueMemory QueuePairMemory(Provider provider, const DeviceLimits& limits,
                             const QueuePairRequest& request) {
   const ProviderRules& rules = RulesOf(provider);
-  const ProviderTraits& traits = rules.traits;
-  const DeviceLimits effective = WithDefaults(limits, traits.defaults);
-  QueueMemory memory;
-  if (!traits.Has(request.type))
-    memory.refusal = {Limit::kQueuePairType,
-                      static_cast<uint64_t>(request.type), 0};
-  else if (request.uses_srq && !traits.has_shared_receive_queues)
-    memory.refusal = {Limit::kSharedReceiveQueue, 1, 0};
-  else
-    memory = rules.queue_pair(effective, request);
-  memory.exactness = Max(memory.exactness, traits.queue_pairs);
-  AddContext(traits, effective, Object::kQueuePair, memory);
+  const DeviceLimits effective = WithDefaults(limits, rules.traits.defaults);
+  QueueMemory memory = ByRule(rules, effective, request);
+  memory.exactness = Max(memory.exactness, rules.traits.queue_pairs);
+  AddContext(rules.traits, effective, Object::kQueuePair, memory);
   return memory;
 }
 
 QueueMemory CompletionQueueMemory(Provider provider, const DeviceLimits& limits,
                                   uint32_t cqe) {
   const ProviderRules& rules = RulesOf(provider);
-  const ProviderTraits& traits = rules.traits;
-  const DeviceLimits effective = WithDefaults(limits, traits.defaults);
-  const uint32_t max_cqe = Min(effective.max_cqe, rules.most_cqe);
-  QueueMemory memory;
-  if (cqe == 0 || cqe > max_cqe)
-    memory.refusal = {Limit::kMaxCqe, cqe, max_cqe};
-  else
-    memory = rules.completion_queue(effective, cqe);
-  memory.exactness = Max(memory.exactness, traits.completion_queues);
-  AddContext(traits, effective, Object::kCompletionQueue, memory);
+  const DeviceLimits effective = WithDefaults(limits, rules.traits.defaults);
+  QueueMemory memory = ByRule(rules, effective, cqe);
+  memory.exactness = Max(memory.exactness, rules.traits.completion_queues);
+  AddContext(rules.traits, effective, Object::kCompletionQueue, memory);
   return memory;
 }
 
@@ -59,22 +74,10 @@ QueueMemory SharedReceiveQueueMemory(Provider provider,
                                      const DeviceLimits& limits,
                                      const SharedReceiveQueueRequest& request) {
   const ProviderRules& rules = RulesOf(provider);
-  const ProviderTraits& traits = rules.traits;
-  const DeviceLimits effective = WithDefaults(limits, traits.defaults);
-  QueueMemory memory;
-  if (!traits.has_shared_receive_queues)
-    memory.refusal = {Limit::kSharedReceiveQueue, 1, 0};
-  else if (request.max_wr == 0)
-    memory.refusal = {Limit::kLeastSrqWr, 0, 1};
-  else if (request.max_wr > effective.max_srq_wr)
-    memory.refusal = {Limit::kMaxSrqWr, request.max_wr, effective.max_srq_wr};
-  else if (request.max_sge > effective.max_srq_sge)
-    memory.refusal = {Limit::kMaxSrqSge, request.max_sge,
-                      effective.max_srq_sge};
-  else
-    memory = rules.shared_receive_queue(effective, request);
-  memory.exactness = Max(memory.exactness, traits.shared_receive_queues);
-  AddContext(traits, effective, Object::kSharedReceiveQueue, memory);
+  const DeviceLimits effective = WithDefaults(limits, rules.traits.defaults);
+  QueueMemory memory = ByRule(rules, effective, request);
+  memory.exactness = Max(memory.exactness, rules.traits.shared_receive_queues);
+  AddContext(rules.traits, effective, Object::kSharedReceiveQueue, memory);
   return memory;
 }
 

@@ -58,6 +58,10 @@ const ProviderTraits& TraitsOf(Provider provider);
 // UINT32_MAX (or another figure beyond any device) where neither says anything.
 DeviceLimits EffectiveLimits(Provider provider, const DeviceLimits& told);
 
+// What `told` says, else `base`; yes and no are those of `base`. For what a
+// device tells over what its profile has.
+DeviceLimits Overlay(const DeviceLimits& base, const DeviceLimits& told);
+
 // One provider on one kind of device or kernel where its rule differs from the
 // default one.
 struct DeviceProfile {

@@ -35,7 +35,7 @@ Ring Queue(uint64_t entries, uint64_t entry_bytes) {
 }
 
 uint64_t MappedBytes(const Ring& ring, uint32_t page_size) {
-  return RoundUp(kQueueHeader + ring.bytes, page_size);
+  return RoundUpToPages(kQueueHeader + ring.bytes, page_size);
 }
 
 // rxe_qp_init_req (rxe_init_sq), rxe_qp_init_resp (rxe_init_rq),

@@ -20,7 +20,7 @@ constexpr uint32_t kSharedReceiveQueueStruct = 128;  // about
 
 // Sets the area's charge; returns what its page array takes.
 uint64_t Map(const DeviceLimits& limits, uint64_t bytes, Charge& charge) {
-  charge.node = RoundUp(bytes, limits.page_size);
+  charge.node = RoundUpToPages(bytes, limits.page_size);
   return PageArrayBytes(charge.node, limits.page_size);
 }
 

@@ -17,7 +17,7 @@ constexpr uint64_t PageArrayBytes(uint64_t area_bytes, uint32_t page_size) {
   uint64_t sum = 0;
   uint64_t array = area_bytes / page_size * kPagePointer;
   while (array > page_size) {
-    const uint64_t area = RoundUp(array, page_size);
+    const uint64_t area = RoundUpToPages(array, page_size);
     sum += area;
     array = area / page_size * kPagePointer;
   }

@@ -19,16 +19,16 @@ constexpr uint64_t kMiB = 1 << 20;
 using base::FormatCount;
 using queue_memory::Limit;
 
-const char* UnitName(Limit limit) {
+const char* UnitName(queue_memory::Provider provider, Limit limit) {
   switch (limit) {
     case Limit::kMaxInlineData:
     case Limit::kSendWqeSize:
     case Limit::kReceiveWqeSize:
       return " bytes";
     case Limit::kSendRingSize:
-      return " basic blocks";
     case Limit::kReceiveRingSize:
-      return " quanta";
+      return provider == queue_memory::Provider::kIrdma ? " quanta"
+                                                        : " basic blocks";
     default:
       return "";
   }
@@ -151,7 +151,8 @@ std::string ProviderFault(const DeviceTraits& device,
                        FormatCount(by.asked), limit, FormatCount(by.allowed),
                        provider);
   return fmt::format("{} {}{} is more than the {} that the provider {} takes",
-                     limit, FormatCount(by.asked), UnitName(by.limit),
+                     limit, FormatCount(by.asked),
+                     UnitName(device.provider, by.limit),
                      FormatCount(by.allowed), provider);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "queue_memory/registry.h"
 #include "rdma/discovery.h"
 #include "sidecar/memlock_hint.h"
 #include "spdlog/fmt/fmt.h"
@@ -47,6 +48,8 @@ absl::Status Device::ReadProvider() {
   if (absl::IsNotFound(found.status())) return absl::OkStatus();
   PURSER_RETURN_IF_ERROR(found.status());
   provider_ = found->provider;
+  if (const auto* profile = queue_memory::FindProfile(found->driver.c_str()))
+    profile_limits_ = profile->limits;
   uverbs_ = found->uverbs;
   return absl::OkStatus();
 }
@@ -55,6 +58,8 @@ absl::Status Device::OpenContext() {
   PURSER_ASSIGN_OR_RETURN(context_, rdma::OpenDevice(verbs_, name_));
   PURSER_ASSIGN_OR_RETURN(capabilities_,
                           rdma::QueryCapabilities(verbs_, context_));
+  capabilities_.limits =
+      queue_memory::Overlay(profile_limits_, capabilities_.limits);
   PURSER_ASSIGN_OR_RETURN(pd_, rdma::AllocPd(verbs_, context_));
   return absl::OkStatus();
 }

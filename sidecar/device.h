@@ -55,6 +55,7 @@ class Device {
   const std::string name_;
   const SystemRoots roots_;
   queue_memory::Provider provider_ = queue_memory::Provider::kUnknown;
+  queue_memory::DeviceLimits profile_limits_;  // by the kernel driver
   std::string uverbs_;  // "uverbs0"; "" where sysfs does not tell
   rdma::Capabilities capabilities_;
   uint8_t port_num_ = 1;

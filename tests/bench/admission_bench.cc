@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "ledger/ledger.h"
+#include "queue_memory/cliffs.h"
 #include "queue_memory/fit.h"
 #include "queue_memory/queue_memory.h"
 
@@ -29,9 +30,28 @@ void Model(benchmark::State& state, queue_memory::Provider provider) {
         queue_memory::QueuePairMemory(provider, {}, Shape(++i)));
   }
 }
-BENCHMARK_CAPTURE(Model, mlx5, queue_memory::Provider::kMlx5);
-BENCHMARK_CAPTURE(Model, rxe, queue_memory::Provider::kRxe);
 BENCHMARK_CAPTURE(Model, unknown, queue_memory::Provider::kUnknown);
+BENCHMARK_CAPTURE(Model, mlx5, queue_memory::Provider::kMlx5);
+BENCHMARK_CAPTURE(Model, mlx4, queue_memory::Provider::kMlx4);
+BENCHMARK_CAPTURE(Model, irdma, queue_memory::Provider::kIrdma);
+BENCHMARK_CAPTURE(Model, bnxt_re, queue_memory::Provider::kBnxtRe);
+BENCHMARK_CAPTURE(Model, efa, queue_memory::Provider::kEfa);
+BENCHMARK_CAPTURE(Model, erdma, queue_memory::Provider::kErdma);
+BENCHMARK_CAPTURE(Model, hns, queue_memory::Provider::kHns);
+BENCHMARK_CAPTURE(Model, mana, queue_memory::Provider::kMana);
+BENCHMARK_CAPTURE(Model, qedr, queue_memory::Provider::kQedr);
+BENCHMARK_CAPTURE(Model, rxe, queue_memory::Provider::kRxe);
+BENCHMARK_CAPTURE(Model, siw, queue_memory::Provider::kSiw);
+
+void Cliffs(benchmark::State& state, queue_memory::Provider provider) {
+  uint32_t i = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        queue_memory::QueuePairCliffs(provider, {}, Shape(++i)));
+  }
+}
+BENCHMARK_CAPTURE(Cliffs, mlx5, queue_memory::Provider::kMlx5);
+BENCHMARK_CAPTURE(Cliffs, rxe, queue_memory::Provider::kRxe);
 
 void LargestSendWr(benchmark::State& state, queue_memory::Provider provider) {
   uint32_t i = 0;

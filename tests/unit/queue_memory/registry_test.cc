@@ -134,5 +134,20 @@ TEST(Registry, EffectiveLimitsAreToldElseDefaultElseUnbounded) {
   EXPECT_EQ(EffectiveLimits(Provider::kRxe, {}).cqe_size, 72u);
 }
 
+TEST(Registry, WhatADeviceTellsLiesOverItsProfile) {
+  const DeviceLimits limits =
+      Overlay(FindProfile("i40e")->limits,
+              {.max_qp_wr = 100, .max_sge = 2, .irdma = {.max_quanta = 64}});
+  EXPECT_EQ(limits.irdma.generation, 1u);
+  EXPECT_EQ(limits.irdma.max_quanta, 64u);
+  EXPECT_EQ(limits.max_inline_data, 48u);
+  EXPECT_EQ(limits.max_sge, 2u);
+  EXPECT_EQ(limits.max_qp_wr, 100u);
+  EXPECT_TRUE(
+      Overlay(FindProfile("bnxt_re_p7")->limits, {}).bnxt_re.variable_wqe);
+  EXPECT_FALSE(
+      Overlay(FindProfile("rxe_6.1")->limits, {}).writes_back_real_slots);
+}
+
 }  // namespace
 }  // namespace purser::queue_memory

@@ -143,6 +143,30 @@ TEST(Worked, EfaIsPaidByBoth) {
             (Charge{0, 65536}));
 }
 
+TEST(Worked, EfaTakesAPowerOfTwoOfWhatTheDeviceHolds) {
+  const DeviceLimits told = {.max_qp_wr = 10000,
+                             .efa = {.max_llq_size = 300 * 64}};
+  const auto limit = [&](uint32_t wr) {
+    return QueuePairMemory(Provider::kEfa, told,
+                           Shape(wr, 1, 0, QueuePairType::kSrd))
+        .refusal;
+  };
+  EXPECT_FALSE(limit(256));
+  EXPECT_EQ(limit(257).limit, Limit::kMaxSendWr);
+  EXPECT_EQ(limit(257).allowed, 256u);
+}
+
+// Twice the entries are made only where the device has more than twice.
+TEST(Worked, BnxtReDoublesCompletionQueuesBelowTheLimit) {
+  const auto slots = [](uint32_t cqe) {
+    return CompletionQueueMemory(Provider::kBnxtRe, {.max_cqe = 1000}, cqe)
+        .completion_ring.slots;
+  };
+  EXPECT_EQ(slots(499), 998u);
+  EXPECT_EQ(slots(500), 500u);
+  EXPECT_EQ(slots(1000), 1000u);
+}
+
 TEST(Worked, IrdmaKeepsAReceiveRingOfOneBesideAnSrq) {
   QueuePairRequest request = Shape(256, 4);
   request.uses_srq = true;

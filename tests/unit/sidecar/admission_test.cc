@@ -334,6 +334,38 @@ TEST_F(AdmissionTest, TheProvidersJointRulesAreNamed) {
                                      "provider mlx5 takes"));
 }
 
+TEST_F(AdmissionTest, WhatOtherProvidersRefuseIsNamed) {
+  const Admission admission = WithPluginBytes(64 * kMiB);
+  QueuePairRequest sharing = Rc(16, 1, 0, 0);
+  sharing.uses_srq = true;
+  const struct {
+    Provider provider;
+    QueuePairRequest request;
+    const char* message;
+  } cases[] = {
+      {Provider::kEfa, Rc(16, 1, 16, 1),
+       "the provider efa has no queue pairs of this type; ask for UD"},
+      {Provider::kMana, sharing,
+       "the provider mana has no shared receive queues; ask for a receive "
+       "queue of its own"},
+      {Provider::kSiw, Rc(16, 1, 0, 0),
+       "0 is below the least max_recv_wr of 1 that the provider siw takes; ask "
+       "for at least 1"},
+      {Provider::kIrdma, Rc(16384, 1, 16, 1),
+       "send ring size 65,536 quanta is more than the 32,768 that the provider "
+       "irdma takes; ask for max_send_wr <= "},
+      {Provider::kIrdma, Rc(16, 1, 32768, 1),
+       "receive ring size 65,536 quanta is more than the 32,768 that the "
+       "provider irdma takes; ask for a smaller max_recv_wr"},
+  };
+  for (const auto& c : cases) {
+    const Refusal refusal = Refused(
+        admission, {.name = "other0", .provider = c.provider}, c.request);
+    EXPECT_EQ(refusal.reason, RefusalReason::kDeviceLimit);
+    EXPECT_THAT(refusal.message, HasSubstr(c.message));
+  }
+}
+
 TEST_F(AdmissionTest, DevicesThatTellNoLimitsStillRefuseNonsense) {
   const Admission admission = WithPluginBytes(64 * kMiB);
   for (DeviceTraits device : {Rxe(), Mlx5(), Unknown()}) {

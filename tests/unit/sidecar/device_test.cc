@@ -48,6 +48,18 @@ TEST_F(DeviceTest, KnowsProviderLimitsAndPort) {
   EXPECT_EQ(traits.limits.max_cqe, 32767u);
 }
 
+// X722 is driven by i40e and sizes its entries otherwise than E810.
+TEST_F(DeviceTest, TheKernelDriverTellsTheKindOfDevice) {
+  sysfs_.AddDevice(
+      {.name = "irdma0", .pci_address = "0000:3d:00.0", .driver = "i40e"});
+  verbs_.AddDevice(fakes::RxeDevice("irdma0"));
+  const DeviceTraits traits = (*Open("irdma0"))->traits();
+  EXPECT_EQ(traits.provider, queue_memory::Provider::kIrdma);
+  EXPECT_EQ(traits.limits.irdma.generation, 1u);
+  EXPECT_EQ(traits.limits.max_inline_data, 48u);
+  EXPECT_EQ(traits.limits.max_cqe, 32767u) << "as the device tells";
+}
+
 TEST_F(DeviceTest, TakesTheFirstActivePort) {
   fakes::FakeDevice two_ports = fakes::RxeDevice("rxe1");
   two_ports.attr.phys_port_cnt = 2;
