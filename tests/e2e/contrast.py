@@ -6,14 +6,13 @@ Used by the demonstration (demo_cluster) and by test_contrast.py.
 """
 
 import dataclasses
-import json
 import subprocess
 import threading
 import time
 
 import yaml
 
-from kube import ROOT, Failed, wait_until
+from kube import ROOT, wait_until
 
 MIB = 2**20
 EXAMPLES = ROOT / "manifests/examples"
@@ -62,7 +61,6 @@ class Watch:
     def __init__(self, cluster, pod, neighbour_pod, told=lambda sample: None):
         self.samples = []
         self._cluster = cluster
-        self._node = cluster.the_node()["metadata"]["name"]
         self._told = told
         self._started = time.monotonic()
         self._baseline = cluster.queue_areas()
@@ -88,14 +86,13 @@ class Watch:
         self.close()
 
     def _ask_kubelet(self):
-        summary = json.loads(self._cluster.kubectl("get", "--raw", f"/api/v1/nodes/{self._node}/proxy/stats/summary", timeout=20))
-        return summary["node"]["memory"]["availableBytes"]
+        return self._cluster.kubelet("/stats/summary")["node"]["memory"]["availableBytes"]
 
     def _follow_kubelet(self):
         while not self._closed.wait(1):
             try:
                 self._kubelet_available = self._ask_kubelet()
-            except (Failed, subprocess.TimeoutExpired):
+            except OSError:
                 pass  # a kubelet without memory does not answer; its last figure stays
 
     def _read(self):

@@ -2,9 +2,12 @@
 """The test cluster as tests see it: the real kubectl and helm, a shell on the node, and waiting."""
 
 import json
+import os
 import pathlib
+import ssl
 import subprocess
 import time
+import urllib.request
 
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -23,6 +26,11 @@ class Failed(AssertionError):
 
 class Cluster:
     """Calls tests/e2e/cluster/cluster. Each method raises Failed where the command fails, unless it says otherwise."""
+
+    def __init__(self):
+        self.state = pathlib.Path(os.environ.get("PURSER_CLUSTER_DIR", ROOT / "build/cluster"))
+        text = (self.state / "settings").read_text() if (self.state / "settings").exists() else ""
+        self.settings = dict(word.split("=", 1) for word in text.split())
 
     def run(self, *arguments, stdin=None, timeout=180, check=True):
         command = [str(ROOT / "tests/e2e/cluster/cluster"), *map(str, arguments)]
@@ -99,6 +107,15 @@ class Cluster:
 
     def plugin_metrics(self):
         return self.scrape(self.plugin_pod()["status"]["podIP"] + ":9836")
+
+    def kubelet(self, path):
+        """What the kubelet itself answers, as administrator: /stats/summary, /pods. The API server passes nothing on to the
+        loopback address at which it has this node. Raises OSError when the kubelet does not answer."""
+        keys = self.state / "pki"
+        context = ssl.create_default_context(cafile=keys / "ca.crt")
+        context.load_cert_chain(keys / "admin.crt", keys / "admin.key")
+        with urllib.request.urlopen(f"https://127.0.0.1:{self.settings['kubelet_port']}{path}", context=context, timeout=20) as answer:
+            return json.load(answer)
 
     def queue_areas(self):
         """Bytes of soft-RoCE's queues in the kernel, the driver's own included (tests/rxe/queue_areas --help)."""
