@@ -13,6 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+STATE = pathlib.Path(os.environ.get("PURSER_CLUSTER_DIR", ROOT / "build/cluster")).absolute()
 PURSER_NAMESPACE = "purser-system"
 
 
@@ -27,10 +28,9 @@ class Failed(AssertionError):
 class Cluster:
     """Calls tests/e2e/cluster/cluster. Each method raises Failed where the command fails, unless it says otherwise."""
 
-    def __init__(self):
-        self.state = pathlib.Path(os.environ.get("PURSER_CLUSTER_DIR", ROOT / "build/cluster"))
-        text = (self.state / "settings").read_text() if (self.state / "settings").exists() else ""
-        self.settings = dict(word.split("=", 1) for word in text.split())
+    def settings(self):
+        """The cluster's ports and directories, as its start chose them."""
+        return dict(word.split("=", 1) for word in (STATE / "settings").read_text().split())
 
     def run(self, *arguments, stdin=None, timeout=180, check=True):
         command = [str(ROOT / "tests/e2e/cluster/cluster"), *map(str, arguments)]
@@ -111,10 +111,10 @@ class Cluster:
     def kubelet(self, path):
         """What the kubelet itself answers, as administrator: /stats/summary, /pods. The API server passes nothing on to the
         loopback address at which it has this node. Raises OSError when the kubelet does not answer."""
-        keys = self.state / "pki"
+        keys = STATE / "pki"
         context = ssl.create_default_context(cafile=keys / "ca.crt")
         context.load_cert_chain(keys / "admin.crt", keys / "admin.key")
-        with urllib.request.urlopen(f"https://127.0.0.1:{self.settings['kubelet_port']}{path}", context=context, timeout=20) as answer:
+        with urllib.request.urlopen(f"https://127.0.0.1:{self.settings()['kubelet_port']}{path}", context=context, timeout=20) as answer:
             return json.load(answer)
 
     def queue_areas(self):
