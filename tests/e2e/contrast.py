@@ -56,14 +56,17 @@ def cgroup(pod, container=None):
 
 
 class Watch:
-    """Samples in the background, from the node itself and from the kubelet, until it is closed. Each goes to `told`."""
+    """Samples in the background, from the node itself and from the kubelet, until it is closed. Each goes to `told`.
 
-    def __init__(self, cluster, pod, neighbour_pod, told=lambda sample: None):
+    Made before the application starts: what the kernel has of queues by then is not its.
+    """
+
+    def __init__(self, cluster, pod, neighbour_pod, baseline, told=lambda sample: None):
         self.samples = []
         self._cluster = cluster
         self._told = told
         self._started = time.monotonic()
-        self._baseline = cluster.queue_areas()
+        self._baseline = baseline
         self._kubelet_available = self._ask_kubelet()
         self._closed = threading.Event()
         self._process = subprocess.Popen(
@@ -103,9 +106,13 @@ class Watch:
             self._told(sample)
 
 
-def start_neighbour(cluster, namespace):
+def beside_a_neighbour(cluster, name, namespace, told):
+    """Starts a neighbour, then an example's pod; returns what watches them."""
     cluster.apply(neighbour(), namespace=namespace)
-    return cluster.await_pod("innocent-neighbour", namespace)
+    neighbour_pod = cluster.await_pod("innocent-neighbour", namespace)
+    baseline = cluster.queue_areas()
+    cluster.apply(example(name), namespace=namespace)
+    return Watch(cluster, cluster.pod(name, namespace), neighbour_pod, baseline, told)
 
 
 def without_purser(cluster, namespace, told=lambda sample: None, timeout=400):
@@ -113,11 +120,7 @@ def without_purser(cluster, namespace, told=lambda sample: None, timeout=400):
 
     Returns (samples, the neighbour's pod, the application's pod as it was at that moment).
     """
-    neighbour_pod = start_neighbour(cluster, namespace)
-    name = "queue-hungry-without-purser"
-    cluster.apply(example(name), namespace=namespace)
-    pod = cluster.await_pod(name, namespace)
-    with Watch(cluster, pod, neighbour_pod, told) as watch:
+    with beside_a_neighbour(cluster, "queue-hungry-without-purser", namespace, told) as watch:
         wait_until(lambda: watch.samples and watch.samples[-1].neighbour_processes == 0, "the neighbour is killed", timeout)
         at_death = cluster.node("pgrep -x queue_hog >/dev/null && echo running || echo gone; pkill -KILL -x queue_hog || true", check=False)
         wait_until(lambda: watch.samples[-1].queue_memory == 0, "the kernel has the queues' memory back", 60)
@@ -131,12 +134,9 @@ def with_purser(cluster, namespace, told=lambda sample: None, timeout=400):
 
     Returns (samples, what the application printed).
     """
-    neighbour_pod = start_neighbour(cluster, namespace)
     name = "queue-hungry-with-purser"
-    cluster.apply(example(name), namespace=namespace)
-    pod = cluster.await_pod(name, namespace)
-    with Watch(cluster, pod, neighbour_pod, told) as watch:
-        printed = wait_until(lambda: next((log for log in [cluster.logs(name, namespace, "application")] if "refused" in log), None),
+    with beside_a_neighbour(cluster, name, namespace, told) as watch:
+        printed = wait_until(lambda: next((log for log in [cluster.logs(name, namespace, "application")] if "what to do" in log), None),
                              "the application is refused", timeout)
         count = len(watch.samples)
         wait_until(lambda: len(watch.samples) > count + 4, "what comes after the refusal is seen", 60)
