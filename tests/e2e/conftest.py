@@ -82,3 +82,10 @@ def pytest_runtest_makereport(item, call):
                 break
     except Exception as error:  # what is shown must not hide the failure itself
         report.sections.append(("no more to show", repr(error)))
+
+
+def pytest_sessionfinish(session):
+    """A file whose every test was skipped has tested nothing."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if not reporter.stats.get("passed"):
+        session.exitstatus = session.exitstatus or 1
