@@ -6,8 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
+#include <vector>
 
 #include "queue_memory/queue_memory.h"
 #include "queue_memory/registry.h"
@@ -131,6 +133,17 @@ int FailuresSoFar() {
       ->total_part_count();
 }
 
+// The textbook sum beside what is really taken. Those who reckon by it know
+// that an XRC_SEND queue pair receives nothing; mlx5 makes a receive ring for
+// it.
+double TextbookShare(const GoldenQueuePair& row) {
+  QueuePairRequest request = row.request;
+  if (request.type == QueuePairType::kXrcSend && row.file != "mlx5.csv")
+    request.max_recv_wr = 0;
+  return static_cast<double>(TextbookBytes(request)) /
+         static_cast<double>(row.buffer_bytes + row.heap_bytes);
+}
+
 void PrintTo(const File& file, std::ostream* out) { *out << file.name; }
 
 class GoldenFile : public testing::TestWithParam<File> {};
@@ -141,16 +154,23 @@ TEST_P(GoldenFile, QueuePairs) {
   const auto rows = ReadQueuePairs(file.name);
   ASSERT_EQ(rows.size(), file.rows);
   size_t accepted = 0, equal = 0;
+  std::vector<double> textbook;
   for (const GoldenQueuePair& row : rows) {
     SCOPED_TRACE(row);
     const int failures = FailuresSoFar();
     ExpectQueuePair(row, profile, file);
     accepted += row.ok;
+    if (row.ok) textbook.push_back(TextbookShare(row));
     equal += FailuresSoFar() == failures;
   }
   EXPECT_EQ(accepted, file.accepted);
-  std::printf("%s: %zu of %zu queue pairs, %zu of them refused\n", file.name,
-              equal, rows.size(), rows.size() - accepted);
+  ASSERT_FALSE(textbook.empty());
+  std::sort(textbook.begin(), textbook.end());
+  std::printf(
+      "%s: %zu of %zu queue pairs, %zu of them refused; the textbook sum is "
+      "%.3f to %.2f of the real total, %.2f in the median\n",
+      file.name, equal, rows.size(), rows.size() - accepted, textbook.front(),
+      textbook.back(), textbook[textbook.size() / 2]);
 }
 
 INSTANTIATE_TEST_SUITE_P(, GoldenFile, testing::ValuesIn(kFiles),
