@@ -133,8 +133,13 @@ absl::Status App::ServeClients() {
 }
 
 absl::Status App::ServeMetrics() {
-  const base::HttpHandler ok = [] {
+  const base::HttpHandler alive = [] {
     return base::HttpResponse{.body = "ok\n"};
+  };
+  const base::HttpHandler ready = [this]() -> base::HttpResponse {
+    const absl::Status status = broker_->Ready();
+    if (status.ok()) return {.body = "ok\n"};
+    return {.code = 503, .body = std::string(status.message()) + "\n"};
   };
   // Last to start and first to stop: while it answers, clients are served.
   PURSER_ASSIGN_OR_RETURN(
@@ -144,8 +149,8 @@ absl::Status App::ServeMetrics() {
           {{"/metrics", base::MetricsHandler({std::make_shared<Metrics>(
                             *broker_, ledger::Ledger(&ledger_state_), *budget_,
                             counters_, PURSER_VERSION)})},
-           {"/healthz", ok},
-           {"/readyz", ok}}));
+           {"/healthz", alive},
+           {"/readyz", ready}}));
   return absl::OkStatus();
 }
 

@@ -21,19 +21,26 @@ absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(
   PURSER_ASSIGN_OR_RETURN(
       broker->regions_, Regions::Create(options.shared_volume, broker->clients_,
                                         counters, options.proc_root));
-  broker->queue_pairs_ =
-      std::make_unique<QueuePairs>(broker->devices_, broker->clients_,
-                                   admission, counters, options.proc_root);
-  PURSER_RETURN_IF_ERROR(broker->queue_pairs_->Start(
-      [self = broker.get()](const std::string& device) {
-        self->DeviceLost(device);
-      }));
+  broker->queue_pairs_ = std::make_unique<QueuePairs>(
+      broker->clients_, admission, counters, options.proc_root);
+  for (Device* device : broker->devices_) {
+    PURSER_ASSIGN_OR_RETURN(
+        std::unique_ptr<DeviceWatch> watch,
+        DeviceWatch::Start(
+            *device,
+            [self = broker.get(), device](const std::string& why) {
+              self->DeviceLost(*device, why);
+            },
+            options.times));
+    broker->watches_.push_back(std::move(watch));
+  }
   return broker;
 }
 
-// The event threads, which end with queue_pairs_, may still give the reaper
-// something: it drops that.
-Broker::~Broker() { reaper_.Stop(); }
+Broker::~Broker() {
+  watches_.clear();
+  reaper_.Stop();
+}
 
 absl::StatusOr<std::string> Broker::Attach(
     const std::string& name,
@@ -63,14 +70,27 @@ void Broker::Detach(const std::string& client_id) {
   });
 }
 
-void Broker::DeviceLost(const std::string& device) {
-  reaper_.Run([this, device] {
-    queue_pairs_->EndDevice(device);
-    regions_->EndDevice(device);
-    std::lock_guard lock(observers_mutex_);
-    for (const auto& [client_id, on_device_lost] : observers_)
-      on_device_lost(device);
-  });
+// On the watch's thread, not on the reaper's, which may be busy for a while.
+void Broker::DeviceLost(const Device& device, const std::string& why) {
+  const size_t queue_pairs = queue_pairs_->EndDevice(device, why);
+  const size_t regions = regions_->EndDevice(device);
+  base::LogError("RDMA device lost: all that was on it is destroyed",
+                 {{"why", why},
+                  {"queue_pairs", queue_pairs},
+                  {"memory_regions", regions}});
+  std::lock_guard lock(observers_mutex_);
+  for (const auto& [client_id, on_device_lost] : observers_)
+    on_device_lost(device.name());
+}
+
+absl::Status Broker::Ready() const {
+  std::string faults;
+  for (const Device* device : devices_) {
+    const absl::Status status = device->Opened().status();
+    if (status.ok()) continue;
+    faults += (faults.empty() ? "" : "\n") + std::string(status.message());
+  }
+  return faults.empty() ? absl::OkStatus() : absl::UnavailableError(faults);
 }
 
 absl::StatusOr<Device*> Broker::FindDevice(const std::string& name) const {

@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "sidecar/clients.h"
+#include "sidecar/device_watch.h"
 #include "sidecar/queue_pairs.h"
 #include "sidecar/reaper.h"
 #include "sidecar/regions.h"
@@ -27,6 +28,7 @@ class Broker {
     uint64_t max_clients = 256;
     std::string shared_volume = "/run/purser";
     std::string proc_root = "/proc";
+    DeviceWatch::Times times{};
   };
   // `devices`: at least one, the first is the default. All arguments outlive
   // the broker.
@@ -36,8 +38,8 @@ class Broker {
   // All that clients hold is destroyed.
   ~Broker();
 
-  // The client_id. `on_device_lost` is called with a device's name after its
-  // objects were destroyed, until Detach() returns; it must not block or call
+  // The client_id. `on_device_lost` is called with a device's name after what
+  // was on it was destroyed, until Detach() returns; it must not block or call
   // the broker.
   absl::StatusOr<std::string> Attach(
       const std::string& name,
@@ -45,6 +47,9 @@ class Broker {
   // The client_id is invalid at once; what the client holds ends soon after, on
   // the broker's own thread.
   void Detach(const std::string& client_id);
+
+  // Unavailable while a device is not open; says which and why.
+  absl::Status Ready() const;
 
   const std::vector<Device*>& devices() const { return devices_; }
   // Empty name: the first. NotFound lists the devices there are.
@@ -55,7 +60,7 @@ class Broker {
 
  private:
   Broker(std::vector<Device*> devices, uint64_t max_clients);
-  void DeviceLost(const std::string& device);
+  void DeviceLost(const Device& device, const std::string& why);
 
   const std::vector<Device*> devices_;
   Clients clients_;
@@ -65,6 +70,7 @@ class Broker {
   Reaper reaper_;
   std::unique_ptr<Regions> regions_;
   std::unique_ptr<QueuePairs> queue_pairs_;
+  std::vector<std::unique_ptr<DeviceWatch>> watches_;
 };
 
 }  // namespace purser::sidecar

@@ -12,11 +12,6 @@
 namespace purser::sidecar {
 namespace {
 
-absl::Status Destroyed(uint64_t id) {
-  return absl::NotFoundError(
-      fmt::format("queue pair {} was destroyed meanwhile", id));
-}
-
 // What ibv_modify_qp says in errnos is about the request or the network, never
 // about the sidecar being unavailable.
 absl::Status ExplainModifyFailure(const absl::Status& status) {
@@ -55,11 +50,13 @@ BrokeredQueuePair::BrokeredQueuePair(Facts facts, Parts parts,
                    .cqe = static_cast<uint32_t>(parts_.cq->cqe)},
                   counters) {}
 
-BrokeredQueuePair::~BrokeredQueuePair() { Destroy(); }
+BrokeredQueuePair::~BrokeredQueuePair() {
+  Destroy(absl::CancelledError("the sidecar is stopping"));
+}
 
 absl::Status BrokeredQueuePair::Modify(ibv_qp_attr attr, int attr_mask) {
   std::lock_guard lock(mutex_);
-  if (parts_.qp == nullptr) return Destroyed(facts_.id);
+  if (!ended_.ok()) return ended_;
   PURSER_ASSIGN_OR_RETURN(const ibv_qp_state from, QueryState());
   SetState(from);
   PURSER_RETURN_IF_ERROR(
@@ -91,7 +88,6 @@ absl::StatusOr<std::vector<Completion>> BrokeredQueuePair::ArmAndPoll(
 
 absl::StatusOr<std::vector<Completion>> BrokeredQueuePair::AfterPoll(
     absl::StatusOr<std::vector<Completion>> completions) {
-  if (absl::IsAborted(completions.status())) return Destroyed(facts_.id);
   if (completions.ok() && state_ != IBV_QPS_ERR &&
       std::any_of(completions->begin(), completions->end(),
                   [](const Completion& completion) {
@@ -135,15 +131,17 @@ void BrokeredQueuePair::SetState(ibv_qp_state state) {
   if (state_.exchange(state) != state) work_queue_.StateChanged(state);
 }
 
-uint64_t BrokeredQueuePair::Destroy() {
-  work_queue_.Close();
+uint64_t BrokeredQueuePair::Destroy(const absl::Status& why) {
+  work_queue_.Close(why);
   std::lock_guard lock(mutex_);
-  if (parts_.qp == nullptr) return 0;
+  if (!ended_.ok()) return 0;
+  ended_ = why;
   parts_.qp.reset();
   parts_.cq.reset();
   const uint64_t returned = parts_.lease.charge().total();
   parts_.lease = Lease();
   parts_.live = LiveCount();
+  parts_.opened.reset();
   return returned;
 }
 

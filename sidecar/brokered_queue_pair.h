@@ -26,6 +26,7 @@
 #include "rdma/handles.h"
 #include "sidecar/admission.h"
 #include "sidecar/device.h"
+#include "sidecar/opened_device.h"
 #include "sidecar/work_queue.h"
 
 namespace purser::sidecar {
@@ -74,6 +75,7 @@ class BrokeredQueuePair {
   };
   // In the order in which they are made.
   struct Parts {
+    std::shared_ptr<OpenedDevice> opened;
     LiveCount live;
     Lease lease;
     std::shared_ptr<QueuePairEvents> events;  // cq_context and qp_context
@@ -88,10 +90,9 @@ class BrokeredQueuePair {
   QueuePairEvents& events() { return *parts_.events; }
 
   // FailedPrecondition or InvalidArgument where the present state does not take
-  // it; NotFound after Destroy().
+  // it; after Destroy() what that was given.
   absl::Status Modify(ibv_qp_attr attr, int attr_mask);
-  // As WorkQueue's, but NotFound after Destroy(). An error completion refreshes
-  // the state.
+  // As WorkQueue's. An error completion refreshes the state.
   absl::StatusOr<std::vector<Completion>> Poll(uint32_t max_entries);
   absl::StatusOr<std::vector<Completion>> ArmAndPoll(uint32_t max_entries);
 
@@ -99,9 +100,10 @@ class BrokeredQueuePair {
   ibv_qp_state CurrentState();
   uint32_t dest_qp_num() const { return dest_qp_num_; }
 
-  // Ends the queue pair and the completion queue, then returns the lease. The
-  // bytes returned; 0 when it was destroyed before.
-  uint64_t Destroy();
+  // Ends the queue pair and the completion queue, then returns the lease and
+  // lets go of the device. The bytes returned; 0 when it was destroyed before.
+  // `why`: what calls on it answer from then on.
+  uint64_t Destroy(const absl::Status& why);
 
  private:
   void RefreshState();
@@ -114,6 +116,7 @@ class BrokeredQueuePair {
   const Facts facts_;
   std::mutex mutex_;  // modify, query and destroy of the handles
   Parts parts_;
+  absl::Status ended_ ABSL_GUARDED_BY(mutex_);  // not OK after Destroy()
   std::atomic<ibv_qp_state> state_ = IBV_QPS_RESET;
   std::atomic<uint32_t> dest_qp_num_ = 0;
   WorkQueue work_queue_;

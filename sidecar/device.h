@@ -1,66 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One opened RDMA device: context, protection domain, what it can do. Owned by
-// the App for the sidecar's life; used by every thread (verbs contexts are
-// thread-safe).
+// An RDMA device that the sidecar was started with, for the sidecar's life: as
+// it is opened now, or why it is not. Devices are removed from nodes and come
+// back; the device's DeviceWatch follows that. Owned by the App. Any thread.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "queue_memory/queue_memory.h"
-#include "rdma/capabilities.h"
-#include "rdma/handles.h"
-#include "sidecar/admission.h"
+#include "sidecar/opened_device.h"
 
 namespace purser::sidecar {
 
-// Where the system is read: the real one, or file trees like it.
-struct SystemRoots {
-  std::string sysfs = "/sys";
-  std::string dev = "/dev";
-  std::string proc = "/proc";
-};
-
 class Device {
  public:
-  // Opens `name`, finds the provider by sysfs and allocates the protection
-  // domain. `port_num`: the first active port, else 1. Errors say what the
-  // process lacks: the device node, the memlock limit, the device itself.
+  // As OpenedDevice::Open.
   static absl::StatusOr<std::unique_ptr<Device>> Open(rdma::Verbs& verbs,
                                                       const std::string& name,
                                                       SystemRoots roots);
 
   const std::string& name() const { return name_; }
-  queue_memory::Provider provider() const { return provider_; }
-  const rdma::Capabilities& capabilities() const { return capabilities_; }
-  DeviceTraits traits() const;
-  uint8_t port_num() const { return port_num_; }
   rdma::Verbs& verbs() const { return verbs_; }
-  const rdma::Context& context() const { return context_; }
-  const rdma::ProtectionDomain& pd() const { return pd_; }
+  queue_memory::Provider provider() const { return provider_; }
+
+  // To be held for one call alone: the device is closed when the last lets go.
+  // Unavailable says why it is not open.
+  absl::StatusOr<std::shared_ptr<OpenedDevice>> Opened() const;
+
+  // As it was opened last.
+  DeviceTraits traits() const;
+  rdma::Capabilities capabilities() const;
+  uint8_t port_num() const;
+
   // Looked up now: GID indices move.
   absl::StatusOr<rdma::Gid> PreferredGid() const;
   absl::StatusOr<ibv_port_attr> QueryPort() const;
 
+  // ---- For its DeviceWatch ----
+  // From now on Opened() fails with `why`. The device closes once all that use
+  // it have let go.
+  void Lose(const std::string& why);
+  // On success Opened() answers again. Else it goes on failing, and says why
+  // this failed.
+  absl::Status Reopen();
+  const SystemRoots& roots() const { return roots_; }
+
  private:
   Device(rdma::Verbs& verbs, std::string name, SystemRoots roots);
-  absl::Status ReadProvider();
-  absl::Status OpenContext();
-  absl::Status FindPort();
-  absl::Status OpenFailure(const absl::Status& status) const;
+  absl::StatusOr<std::shared_ptr<OpenedDevice>> OpenAgain() const;
+  void Set(std::shared_ptr<OpenedDevice> opened);
 
   rdma::Verbs& verbs_;
   const std::string name_;
   const SystemRoots roots_;
   queue_memory::Provider provider_ = queue_memory::Provider::kUnknown;
-  queue_memory::DeviceLimits profile_limits_;  // by the kernel driver
-  std::string uverbs_;  // "uverbs0"; "" where sysfs does not tell
-  rdma::Capabilities capabilities_;
-  uint8_t port_num_ = 1;
-  rdma::Context context_;
-  rdma::ProtectionDomain pd_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<OpenedDevice> opened_
+      ABSL_GUARDED_BY(mutex_);  // null: not open, see why_
+  absl::Status why_ ABSL_GUARDED_BY(mutex_);
+  DeviceTraits traits_ ABSL_GUARDED_BY(mutex_);
+  rdma::Capabilities capabilities_ ABSL_GUARDED_BY(mutex_);
+  uint8_t port_num_ ABSL_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace purser::sidecar

@@ -2,15 +2,15 @@
 #include "sidecar/device_events.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <utility>
+#include <memory>
 
 #include "base/logging.h"
-#include "base/status_macros.h"
 #include "sidecar/queue_pair_events.h"
+#include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
 namespace {
@@ -39,73 +39,65 @@ std::shared_ptr<QueuePairEvents> QueuePairOf(const ibv_async_event& event) {
 
 }  // namespace
 
-DeviceEvents::DeviceEvents(rdma::Verbs& verbs, const rdma::Context& context,
-                           std::string device_name,
-                           std::function<void()> on_device_lost)
-    : verbs_(verbs),
-      context_(context),
-      device_name_(std::move(device_name)),
-      on_device_lost_(std::move(on_device_lost)) {}
+DeviceEvents::DeviceEvents(OpenedDevice& device, int stop_fd,
+                           std::chrono::milliseconds look_every)
+    : device_(device), stop_fd_(stop_fd), look_every_(look_every) {}
 
-absl::StatusOr<std::unique_ptr<DeviceEvents>> DeviceEvents::Start(
-    rdma::Verbs& verbs, const rdma::Context& context, std::string device_name,
-    std::function<void()> on_device_lost) {
-  std::unique_ptr<DeviceEvents> events(new DeviceEvents(
-      verbs, context, std::move(device_name), std::move(on_device_lost)));
-  events->stop_event_ =
-      base::FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!events->stop_event_.valid())
-    return absl::ErrnoToStatus(errno, "eventfd");
-  PURSER_ASSIGN_OR_RETURN(events->channel_,
-                          rdma::CreateCompChannel(verbs, context));
-  events->thread_ = std::thread([self = events.get()] { self->Run(); });
-  return events;
-}
-
-DeviceEvents::~DeviceEvents() {
-  if (!thread_.joinable()) return;
-  eventfd_write(stop_event_.get(), 1);
-  thread_.join();
-}
-
-void DeviceEvents::Run() {
+std::optional<std::string> DeviceEvents::ReadUntilLost() {
   // A negative descriptor is one that poll leaves out.
-  std::array<pollfd, 3> fds = {{{stop_event_.get(), POLLIN, 0},
-                                {channel_->fd, POLLIN, 0},
-                                {context_->async_fd, POLLIN, 0}}};
+  std::array<pollfd, 3> fds = {{{stop_fd_, POLLIN, 0},
+                                {device_.channel()->fd, POLLIN, 0},
+                                {device_.context()->async_fd, POLLIN, 0}}};
   pollfd& completions = fds[1];
-  pollfd& asynchronous = fds[2];
+  const pollfd& asynchronous = fds[2];
   while (fds[0].revents == 0) {
-    if (poll(fds.data(), fds.size(), -1) < 0) {
+    if (!IsThere()) return fmt::format("device {} was removed", device_.name());
+    if (poll(fds.data(), fds.size(), UntilNextLook()) < 0) {
       if (errno == EINTR) continue;
       base::LogError("device events are no longer read: poll failed",
-                     {{"device", device_name_}, {"errno", errno}});
-      return;
+                     {{"device", device_.name()}, {"errno", errno}});
+      return std::nullopt;
     }
     if ((completions.revents & POLLIN) != 0 && !ReadCompletionEvents())
       completions.fd = -1;
     else if ((completions.revents & kBroken) != 0)
       completions.fd = -1;
     if (((asynchronous.revents & POLLIN) != 0 && !ReadAsyncEvents()) ||
-        (asynchronous.revents & kBroken) != 0) {
-      asynchronous.fd = -1;
-      DeviceLost("its event descriptor closed");
-    }
+        (asynchronous.revents & kBroken) != 0)
+      return fmt::format("device {} gives no events any more", device_.name());
+    if (fatal_)
+      return fmt::format("device {} reported a fatal error", device_.name());
   }
+  return std::nullopt;
+}
+
+// However many events come, sysfs is looked at this often and not more.
+bool DeviceEvents::IsThere() {
+  if (!device_.uverbs().has_value() || Clock::now() < next_look_) return true;
+  next_look_ = Clock::now() + look_every_;
+  return rdma::IsThere(*device_.uverbs());
+}
+
+int DeviceEvents::UntilNextLook() const {
+  if (!device_.uverbs().has_value()) return -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(next_look_ - Clock::now());
+  return static_cast<int>(std::max<int64_t>(left.count(), 0));
 }
 
 bool DeviceEvents::ReadCompletionEvents() {
   for (;;) {
-    absl::StatusOr<ibv_cq*> cq = verbs_.GetCqEvent(channel_.get());
+    absl::StatusOr<ibv_cq*> cq =
+        device_.verbs().GetCqEvent(device_.channel().get());
     if (!cq.ok()) {
       base::LogError("completion events are no longer read",
-                     {{"device", device_name_}, {"status", cq.status()}});
+                     {{"device", device_.name()}, {"status", cq.status()}});
       return false;
     }
     if (*cq == nullptr) return true;
     std::shared_ptr<QueuePairEvents> events =
         static_cast<QueuePairEvents*>((*cq)->cq_context)->shared_from_this();
-    verbs_.AckCqEvents(*cq, 1);
+    device_.verbs().AckCqEvents(*cq, 1);
     events->CompletionEvent();
   }
 }
@@ -113,10 +105,11 @@ bool DeviceEvents::ReadCompletionEvents() {
 bool DeviceEvents::ReadAsyncEvents() {
   for (;;) {
     ibv_async_event event{};
-    absl::StatusOr<bool> read = verbs_.GetAsyncEvent(context_.get(), &event);
+    absl::StatusOr<bool> read =
+        device_.verbs().GetAsyncEvent(device_.context().get(), &event);
     if (!read.ok()) {
       base::LogError("asynchronous events are no longer read",
-                     {{"device", device_name_}, {"status", read.status()}});
+                     {{"device", device_.name()}, {"status", read.status()}});
       return false;
     }
     if (!*read) return true;
@@ -128,11 +121,11 @@ void DeviceEvents::Handle(ibv_async_event& event) {
   const ibv_event_type type = event.event_type;
   const int port_num = event.element.port_num;
   std::shared_ptr<QueuePairEvents> queue_pair = QueuePairOf(event);
-  verbs_.AckAsyncEvent(&event);
+  device_.verbs().AckAsyncEvent(&event);
   switch (type) {
     case IBV_EVENT_CQ_ERR:
       base::LogError("completion queue overrun: completions were lost",
-                     {{"device", device_name_}});
+                     {{"device", device_.name()}});
       queue_pair->CompletionEvent();
       break;
     case IBV_EVENT_QP_FATAL:
@@ -142,22 +135,16 @@ void DeviceEvents::Handle(ibv_async_event& event) {
       queue_pair->CompletionEvent();
       break;
     case IBV_EVENT_DEVICE_FATAL:
-      DeviceLost("the device reported a fatal error");
+      fatal_ = true;
       break;
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_PORT_ACTIVE:
       base::LogWarn(ibv_event_type_str(type),
-                    {{"device", device_name_}, {"port", port_num}});
+                    {{"device", device_.name()}, {"port", port_num}});
       break;
     default:
       break;
   }
-}
-
-void DeviceEvents::DeviceLost(const std::string& why) {
-  if (!on_device_lost_) return;
-  base::LogError("RDMA device lost", {{"device", device_name_}, {"why", why}});
-  std::exchange(on_device_lost_, nullptr)();
 }
 
 }  // namespace purser::sidecar

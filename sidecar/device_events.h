@@ -1,53 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads everything that one device tells by itself, on one thread: completion
-// events of all queue pairs and asynchronous events. One completion channel
-// for the device instead of one for each queue pair, so that ten thousand
-// queue pairs cost one file descriptor, and waiting for completions costs no
-// thread. The thread finds a queue pair's QueuePairEvents in cq_context and
-// qp_context. Outlives the queue pairs.
+// Reads everything that an opened device tells by itself: completion events of
+// all queue pairs, asynchronous events, and that it is gone. One completion
+// channel for the device instead of one for each queue pair, so that ten
+// thousand queue pairs cost one file descriptor, and waiting for completions
+// costs no thread. Finds a queue pair's QueuePairEvents in cq_context and
+// qp_context.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <chrono>
+#include <optional>
 #include <string>
-#include <thread>
 
-#include "absl/status/statusor.h"
-#include "base/file_descriptor.h"
-#include "rdma/handles.h"
+#include "sidecar/opened_device.h"
 
 namespace purser::sidecar {
 
 class DeviceEvents {
  public:
-  // `on_device_lost` runs at most once, on the event thread: the device was
-  // removed or its driver reset it for good. It must not destroy objects of
-  // the device.
-  static absl::StatusOr<std::unique_ptr<DeviceEvents>> Start(
-      rdma::Verbs& verbs, const rdma::Context& context, std::string device_name,
-      std::function<void()> on_device_lost);
-  ~DeviceEvents();
+  // `device` outlives it. `stop_fd`: readable when to stop.
+  DeviceEvents(OpenedDevice& device, int stop_fd,
+               std::chrono::milliseconds look_every);
 
-  const rdma::CompletionChannel& channel() const { return channel_; }
+  // Reads events until the device is lost; why, for people. Hardware says so by
+  // an event; soft-RoCE's sysfs entry, which is looked at every `look_every`,
+  // is gone. nullopt: stopped, or events can no longer be waited for.
+  std::optional<std::string> ReadUntilLost();
 
  private:
-  DeviceEvents(rdma::Verbs& verbs, const rdma::Context& context,
-               std::string device_name, std::function<void()> on_device_lost);
-  void Run();
+  using Clock = std::chrono::steady_clock;
+  bool IsThere();
+  int UntilNextLook() const;  // as poll() takes it
   // False: nothing more will come from there.
   bool ReadCompletionEvents();
   bool ReadAsyncEvents();
   void Handle(ibv_async_event& event);
-  void DeviceLost(const std::string& why);
 
-  rdma::Verbs& verbs_;
-  const rdma::Context& context_;
-  const std::string device_name_;
-  std::function<void()> on_device_lost_;  // the event thread's; empty once run
-  base::FileDescriptor stop_event_;
-  rdma::CompletionChannel channel_;
-  std::thread thread_;
+  OpenedDevice& device_;
+  const int stop_fd_;
+  const std::chrono::milliseconds look_every_;
+  Clock::time_point next_look_;
+  bool fatal_ = false;
 };
 
 }  // namespace purser::sidecar

@@ -136,7 +136,7 @@ v1::Refusal RefusalMessage(const Refusal& refusal) {
 }
 
 v1::Device DeviceMessage(const Device& device) {
-  const ibv_device_attr& attr = device.capabilities().attr;
+  const ibv_device_attr attr = device.capabilities().attr;
   v1::Device message;
   message.set_name(device.name());
   message.set_provider(queue_memory::ProviderName(device.provider()));

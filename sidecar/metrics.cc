@@ -182,6 +182,16 @@ MetricFamily ModelFamily(const std::vector<Device*>& devices) {
   return family.Take();
 }
 
+MetricFamily OpenFamily(const std::vector<Device*>& devices) {
+  Family<1> family(MetricType::Gauge, "purser_device_open",
+                   "1 while the sidecar has the device open, 0 from its "
+                   "removal until it is back.",
+                   {"device"});
+  for (const Device* device : devices)
+    family.Add({device->name()}, device->Opened().ok() ? 1 : 0);
+  return family.Take();
+}
+
 MetricFamily MismatchFamily(const Counters& counters,
                             const std::vector<Device*>& devices) {
   Seeds1 seeds;
@@ -260,6 +270,7 @@ std::vector<MetricFamily> Metrics::Collect() const {
   families.push_back(Gauge("purser_registered_memory_bytes",
                            "Bytes of the registered memory regions.",
                            broker_.regions().bytes()));
+  families.push_back(OpenFamily(broker_.devices()));
   families.push_back(ModelFamily(broker_.devices()));
   families.push_back(MismatchFamily(counters_, broker_.devices()));
   Family<1> build(MetricType::Gauge, "purser_build_info",

@@ -54,7 +54,7 @@ class SgeTranslator {
     std::shared_ptr<const Region>& region = found_[region_id];
     if (region != nullptr) return region.get();
     PURSER_ASSIGN_OR_RETURN(region, regions_.Find(client_id_, region_id));
-    if (region->device != &device_)
+    if (region->device->name() != device_.name())
       return absl::InvalidArgumentError(fmt::format(
           "memory region {} is registered with {}, the queue pair is on {}",
           region_id, region->device->name(), device_.name()));

@@ -36,8 +36,14 @@ bool PinsRings(const queue_memory::QueueMemory& memory) {
   return (memory.send + memory.receive + memory.completion).container > 0;
 }
 
-absl::Status DeviceGone(const std::string& device) {
-  return absl::UnavailableError(fmt::format("the device {} is gone", device));
+absl::Status LostMeanwhile(const std::string& device) {
+  return absl::UnavailableError(
+      fmt::format("device {} was lost meanwhile", device));
+}
+
+absl::Status Destroyed(uint64_t id) {
+  return absl::NotFoundError(
+      fmt::format("queue pair {} was destroyed meanwhile", id));
 }
 
 Refusal OutgrewPrediction(const Grant& grant, const Actual& actual) {
@@ -58,50 +64,26 @@ Refusal OutgrewPrediction(const Grant& grant, const Actual& actual) {
 
 }  // namespace
 
-QueuePairs::QueuePairs(const std::vector<Device*>& devices,
-                       const Clients& clients, const Admission& admission,
+QueuePairs::QueuePairs(const Clients& clients, const Admission& admission,
                        Counters& counters, std::string proc_root)
     : clients_(clients),
       admission_(admission),
       counters_(counters),
-      proc_root_(std::move(proc_root)) {
-  for (Device* device : devices) {
-    devices_.push_back(std::make_unique<PerDevice>());
-    devices_.back()->device = device;
-  }
-}
+      proc_root_(std::move(proc_root)) {}
 
 QueuePairs::~QueuePairs() {
-  DestroyWhere([](const BrokeredQueuePair::Facts&) { return true; });
-}
-
-absl::Status QueuePairs::Start(
-    const std::function<void(const std::string& device)>& on_device_lost) {
-  for (const auto& entry : devices_) {
-    Device& device = *entry->device;
-    PURSER_ASSIGN_OR_RETURN(
-        entry->events,
-        DeviceEvents::Start(device.verbs(), device.context(), device.name(),
-                            [entry = entry.get(), on_device_lost] {
-                              entry->lost = true;
-                              on_device_lost(entry->device->name());
-                            }));
-  }
-  return absl::OkStatus();
-}
-
-QueuePairs::PerDevice& QueuePairs::Entry(const Device* device) const {
-  return **std::find_if(
-      devices_.begin(), devices_.end(),
-      [&](const auto& entry) { return entry->device == device; });
+  for (const auto& queue_pair : All())
+    queue_pair->Destroy(absl::UnavailableError("the sidecar is stopping"));
 }
 
 QueuePairs::CreateResult QueuePairs::Create(const CreateRequest& request) {
   absl::StatusOr<std::string> client_name = clients_.NameOf(request.client_id);
   if (!client_name.ok()) return client_name.status();
-  PerDevice& device = Entry(request.device);
-  if (device.lost) return DeviceGone(request.device->name());
-  CreateResult result = Admit(request, device, *std::move(client_name));
+  absl::StatusOr<std::shared_ptr<OpenedDevice>> opened =
+      request.device->Opened();
+  if (!opened.ok()) return opened.status();
+  CreateResult result =
+      Admit(request, *std::move(opened), *std::move(client_name));
   if (const Refusal* refusal = std::get_if<Refusal>(&result))
     counters_.admissions.Add("refused", RefusalReasonName(refusal->reason));
   else if (std::holds_alternative<std::shared_ptr<BrokeredQueuePair>>(result))
@@ -110,10 +92,10 @@ QueuePairs::CreateResult QueuePairs::Create(const CreateRequest& request) {
 }
 
 QueuePairs::CreateResult QueuePairs::Admit(const CreateRequest& request,
-                                           PerDevice& device,
+                                           std::shared_ptr<OpenedDevice> opened,
                                            std::string client_name) {
   BrokeredQueuePair::Facts facts{
-      .device = device.device,
+      .device = request.device,
       .owner = request.client_id,
       .client_name = std::move(client_name),
       .detached = request.detached,
@@ -121,26 +103,27 @@ QueuePairs::CreateResult QueuePairs::Admit(const CreateRequest& request,
       .type = request.type,
       .request = ModelRequest(request.type, request.cap)};
   BrokeredQueuePair::Parts parts;
-  parts.live = LiveCount(device.live);
+  parts.opened = std::move(opened);
+  parts.live = LiveCount(parts.opened->live_queue_pairs());
   std::variant<Grant, Refusal> admitted = admission_.Admit(
-      device.device->traits(), facts.request, parts.live.before());
+      parts.opened->traits(), facts.request, parts.live.before());
   if (Refusal* refusal = std::get_if<Refusal>(&admitted))
     return std::move(*refusal);
-  return Allocate(request, device, std::move(facts), std::move(parts),
+  return Allocate(request, std::move(facts), std::move(parts),
                   std::get<Grant>(std::move(admitted)));
 }
 
 QueuePairs::CreateResult QueuePairs::Allocate(const CreateRequest& request,
-                                              PerDevice& device,
                                               BrokeredQueuePair::Facts facts,
                                               BrokeredQueuePair::Parts parts,
                                               Grant grant) {
-  rdma::Verbs& verbs = facts.device->verbs();
+  const std::shared_ptr<OpenedDevice> opened = parts.opened;
+  rdma::Verbs& verbs = opened->verbs();
   parts.events = std::make_shared<QueuePairEvents>();
-  absl::StatusOr<rdma::CompletionQueue> cq = rdma::CreateCq(
-      verbs, facts.device->context(), static_cast<int>(grant.cqe),
-      parts.events.get(), device.events->channel());
-  if (!cq.ok()) return CreateFailed("cq", cq.status(), grant);
+  absl::StatusOr<rdma::CompletionQueue> cq =
+      rdma::CreateCq(verbs, opened->context(), static_cast<int>(grant.cqe),
+                     parts.events.get(), opened->channel());
+  if (!cq.ok()) return CreateFailed("cq", cq.status(), grant, *opened);
   parts.cq = *std::move(cq);
 
   ibv_qp_init_attr init{.qp_context = parts.events.get(),
@@ -149,8 +132,8 @@ QueuePairs::CreateResult QueuePairs::Allocate(const CreateRequest& request,
                         .cap = request.cap,
                         .qp_type = request.type};
   absl::StatusOr<rdma::QueuePair> qp =
-      rdma::CreateQp(verbs, facts.device->pd(), init);
-  if (!qp.ok()) return CreateFailed("qp", qp.status(), grant);
+      rdma::CreateQp(verbs, opened->pd(), init);
+  if (!qp.ok()) return CreateFailed("qp", qp.status(), grant, *opened);
   parts.qp = *std::move(qp);
 
   const Actual actual =
@@ -168,12 +151,15 @@ QueuePairs::CreateResult QueuePairs::Allocate(const CreateRequest& request,
   facts.cap = init.cap;
   facts.qp_num = parts.qp->qp_num;
   facts.memory = actual.memory;
-  return Publish(device, std::make_shared<BrokeredQueuePair>(
-                             std::move(facts), std::move(parts), counters_));
+  return Publish(*opened, std::make_shared<BrokeredQueuePair>(
+                              std::move(facts), std::move(parts), counters_));
 }
 
-Refusal QueuePairs::CreateFailed(const char* object, const absl::Status& status,
-                                 const Grant& grant) {
+QueuePairs::CreateResult QueuePairs::CreateFailed(const char* object,
+                                                  const absl::Status& status,
+                                                  const Grant& grant,
+                                                  const OpenedDevice& opened) {
+  if (opened.lost()) return LostMeanwhile(opened.name());
   const int error = rdma::ErrnoOf(status);
   counters_.create_failures.Add(object, rdma::ErrnoName(error));
   Refusal refusal;
@@ -196,26 +182,29 @@ Refusal QueuePairs::CreateFailed(const char* object, const absl::Status& status,
 }
 
 QueuePairs::CreateResult QueuePairs::Publish(
-    PerDevice& device, std::shared_ptr<BrokeredQueuePair> queue_pair) {
+    const OpenedDevice& opened, std::shared_ptr<BrokeredQueuePair> queue_pair) {
   std::unique_lock lock(mutex_);
   const bool live = clients_.IsLive(queue_pair->facts().owner);
-  if (live && !device.lost) {
+  if (live && !opened.lost()) {
     queue_pairs_.emplace(queue_pair->facts().id, queue_pair);
     return queue_pair;
   }
   lock.unlock();
-  queue_pair->Destroy();
-  if (!live)
-    return absl::UnauthenticatedError(
-        "the client's Attach stream ended during the creation; the queue pair "
-        "was destroyed");
-  return DeviceGone(device.device->name());
+  const absl::Status why =
+      live ? LostMeanwhile(opened.name())
+           : absl::UnauthenticatedError(
+                 "the client's Attach stream ended during the creation; the "
+                 "queue pair was destroyed");
+  queue_pair->Destroy(why);
+  return why;
 }
 
 absl::StatusOr<std::shared_ptr<BrokeredQueuePair>> QueuePairs::Find(
     const std::string& client_id, uint64_t id) const {
   PURSER_RETURN_IF_ERROR(clients_.NameOf(client_id).status());
   std::lock_guard lock(mutex_);
+  if (const auto lost = lost_.find(id); lost != lost_.end())
+    return lost->second.why;
   const auto found = queue_pairs_.find(id);
   if (found == queue_pairs_.end())
     return absl::NotFoundError(fmt::format(
@@ -231,15 +220,15 @@ absl::StatusOr<std::shared_ptr<BrokeredQueuePair>> QueuePairs::Find(
 
 absl::StatusOr<uint64_t> QueuePairs::Destroy(const std::string& client_id,
                                              uint64_t id) {
-  PURSER_ASSIGN_OR_RETURN(std::shared_ptr<BrokeredQueuePair> queue_pair,
-                          Find(client_id, id));
+  absl::StatusOr<std::shared_ptr<BrokeredQueuePair>> queue_pair =
+      Find(client_id, id);
   {
     std::lock_guard lock(mutex_);
-    if (queue_pairs_.erase(id) == 0)
-      return absl::NotFoundError(
-          fmt::format("queue pair {} was destroyed meanwhile", id));
+    lost_.erase(id);
+    if (!queue_pair.ok()) return queue_pair.status();
+    if (queue_pairs_.erase(id) == 0) return Destroyed(id);
   }
-  return queue_pair->Destroy();
+  return (*queue_pair)->Destroy(Destroyed(id));
 }
 
 QueuePairs::Page QueuePairs::List(uint64_t after_id, size_t page_size) const {
@@ -263,30 +252,52 @@ uint64_t QueuePairs::count() const {
 }
 
 void QueuePairs::EndClient(const std::string& client_id) {
-  DestroyWhere([&](const BrokeredQueuePair::Facts& facts) {
-    return facts.owner == client_id && !facts.detached;
-  });
-}
-
-void QueuePairs::EndDevice(const std::string& device) {
-  DestroyWhere([&](const BrokeredQueuePair::Facts& facts) {
-    return facts.device->name() == device;
-  });
-}
-
-void QueuePairs::DestroyWhere(
-    const std::function<bool(const BrokeredQueuePair::Facts&)>& ends) {
-  std::vector<std::shared_ptr<BrokeredQueuePair>> ending;
+  Ending ending;
   {
     std::lock_guard lock(mutex_);
-    for (auto entry = queue_pairs_.begin(); entry != queue_pairs_.end();) {
-      const auto next = std::next(entry);
-      if (ends(entry->second->facts()))
-        ending.push_back(std::move(queue_pairs_.extract(entry).mapped()));
-      entry = next;
+    ending = Take([&](const BrokeredQueuePair::Facts& facts) {
+      return facts.owner == client_id && !facts.detached;
+    });
+    std::erase_if(lost_, [&](const auto& entry) {
+      return entry.second.owner == client_id;
+    });
+  }
+  for (const auto& queue_pair : ending)
+    queue_pair->Destroy(Destroyed(queue_pair->facts().id));
+}
+
+size_t QueuePairs::EndDevice(const Device& device, const std::string& why) {
+  const auto reason = [&](const BrokeredQueuePair& queue_pair) {
+    return absl::UnavailableError(
+        fmt::format("queue pair {} has ended: {}", queue_pair.facts().id, why));
+  };
+  Ending ending;
+  {
+    std::lock_guard lock(mutex_);
+    ending = Take([&](const BrokeredQueuePair::Facts& facts) {
+      return facts.device == &device;
+    });
+    for (const auto& queue_pair : ending) {
+      const BrokeredQueuePair::Facts& facts = queue_pair->facts();
+      if (clients_.IsLive(facts.owner))
+        lost_[facts.id] = {facts.owner, reason(*queue_pair)};
     }
   }
-  for (const auto& queue_pair : ending) queue_pair->Destroy();
+  for (const auto& queue_pair : ending)
+    queue_pair->Destroy(reason(*queue_pair));
+  return ending.size();
+}
+
+QueuePairs::Ending QueuePairs::Take(
+    const std::function<bool(const BrokeredQueuePair::Facts&)>& ends) {
+  Ending taken;
+  for (auto entry = queue_pairs_.begin(); entry != queue_pairs_.end();) {
+    const auto next = std::next(entry);
+    if (ends(entry->second->facts()))
+      taken.push_back(std::move(queue_pairs_.extract(entry).mapped()));
+    entry = next;
+  }
+  return taken;
 }
 
 }  // namespace purser::sidecar

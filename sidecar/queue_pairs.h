@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The queue pairs that the sidecar holds for its clients, and the devices'
-// event threads. Creation is admission, completion queue, queue pair, commit of
-// the lease to what was really allocated; whatever fails on the way undoes all
-// before it. The table's lock is never held across a verbs call. Any thread;
-// outlives nothing that it was given.
+// The queue pairs that the sidecar holds for its clients. Creation is
+// admission, completion queue, queue pair, commit of the lease to what was
+// really allocated; whatever fails on the way undoes all before it. The table's
+// lock is never held across a verbs call. Any thread; outlives nothing that it
+// was given.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,6 @@
 #include "sidecar/clients.h"
 #include "sidecar/counters.h"
 #include "sidecar/device.h"
-#include "sidecar/device_events.h"
 
 namespace purser::sidecar {
 
@@ -32,7 +31,7 @@ class QueuePairs {
  public:
   struct CreateRequest {
     std::string client_id;
-    Device* device = nullptr;  // one of those given to the constructor
+    Device* device = nullptr;  // outlives the queue pair
     ibv_qp_type type = IBV_QPT_RC;
     ibv_qp_cap cap{};
     bool detached = false;  // outlives the client; then any client may use it
@@ -44,19 +43,14 @@ class QueuePairs {
     bool more = false;
   };
 
-  QueuePairs(const std::vector<Device*>& devices, const Clients& clients,
-             const Admission& admission, Counters& counters,
-             std::string proc_root);
+  QueuePairs(const Clients& clients, const Admission& admission,
+             Counters& counters, std::string proc_root);
   ~QueuePairs();
-  // Once, before anything else. `on_device_lost` runs on an event thread, at
-  // most once for each device; EndDevice() is to be called then, from another
-  // thread.
-  absl::Status Start(
-      const std::function<void(const std::string& device)>& on_device_lost);
 
-  // Unauthenticated, Unavailable (the device is gone), or a Refusal.
+  // Unauthenticated, Unavailable (the device is not open), or a Refusal.
   CreateResult Create(const CreateRequest& request);
-  // Unauthenticated, NotFound, PermissionDenied (another client's).
+  // Unauthenticated, NotFound, PermissionDenied (another client's), Unavailable
+  // (it ended with its device).
   absl::StatusOr<std::shared_ptr<BrokeredQueuePair>> Find(
       const std::string& client_id, uint64_t id) const;
   // The bytes returned to the budget.
@@ -68,39 +62,41 @@ class QueuePairs {
   // Destroys what a client that was removed from Clients held, except detached
   // queue pairs.
   void EndClient(const std::string& client_id);
-  // Destroys all of a lost device.
-  void EndDevice(const std::string& device);
+  // Destroys all of a lost device; how many. Until their client ends or
+  // destroys them, calls that name them are told `why`.
+  size_t EndDevice(const Device& device, const std::string& why);
 
  private:
-  struct PerDevice {
-    Device* device = nullptr;
-    std::atomic<uint64_t> live = 0;
-    std::atomic<bool> lost = false;
-    std::unique_ptr<DeviceEvents> events;
+  using Ending = std::vector<std::shared_ptr<BrokeredQueuePair>>;
+  // A queue pair that ended with its device.
+  struct Lost {
+    std::string owner;
+    absl::Status why;
   };
 
-  PerDevice& Entry(const Device* device) const;
-  CreateResult Admit(const CreateRequest& request, PerDevice& device,
+  CreateResult Admit(const CreateRequest& request,
+                     std::shared_ptr<OpenedDevice> opened,
                      std::string client_name);
-  CreateResult Allocate(const CreateRequest& request, PerDevice& device,
+  CreateResult Allocate(const CreateRequest& request,
                         BrokeredQueuePair::Facts facts,
                         BrokeredQueuePair::Parts parts, Grant grant);
-  Refusal CreateFailed(const char* object, const absl::Status& status,
-                       const Grant& grant);
-  CreateResult Publish(PerDevice& device,
+  CreateResult CreateFailed(const char* object, const absl::Status& status,
+                            const Grant& grant, const OpenedDevice& opened);
+  CreateResult Publish(const OpenedDevice& opened,
                        std::shared_ptr<BrokeredQueuePair> queue_pair);
-  void DestroyWhere(
-      const std::function<bool(const BrokeredQueuePair::Facts&)>& ends);
+  // Takes from the table.
+  Ending Take(const std::function<bool(const BrokeredQueuePair::Facts&)>& ends)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clients& clients_;
   const Admission& admission_;
   Counters& counters_;
   const std::string proc_root_;
-  std::vector<std::unique_ptr<PerDevice>> devices_;  // fixed
   std::atomic<uint64_t> last_id_ = 0;
   mutable std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<BrokeredQueuePair>> queue_pairs_
       ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, Lost> lost_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace purser::sidecar

@@ -80,22 +80,28 @@ absl::StatusOr<std::shared_ptr<const Region>> Regions::Register(
   PURSER_ASSIGN_OR_RETURN(
       FileMapping mapping,
       FileMapping::Map(volume_, request.path, request.offset, request.length));
+  PURSER_ASSIGN_OR_RETURN(std::shared_ptr<OpenedDevice> opened,
+                          device.Opened());
   absl::StatusOr<rdma::MemoryRegion> mr =
-      rdma::RegMr(device.verbs(), device.pd(), mapping.address(),
+      rdma::RegMr(opened->verbs(), opened->pd(), mapping.address(),
                   mapping.length(), static_cast<int>(request.access));
+  const absl::Status lost = absl::UnavailableError(
+      fmt::format("device {} was lost meanwhile", device.name()));
   if (!mr.ok()) {
+    if (opened->lost()) return lost;
     counters_.create_failures.Add("mr",
                                   rdma::ErrnoName(rdma::ErrnoOf(mr.status())));
     return RegistrationFailure(mr.status());
   }
   auto region = std::make_shared<Region>(Region{.owner = request.client_id,
-                                                .device = &device,
+                                                .device = std::move(opened),
                                                 .mapping = std::move(mapping),
                                                 .mr = *std::move(mr)});
   std::lock_guard lock(mutex_);
   if (!clients_.IsLive(request.client_id))
     return absl::UnauthenticatedError(
         "the client's Attach stream ended during the registration");
+  if (region->device->lost()) return lost;
   if (regions_.size() >= kMaxRegions)
     return absl::ResourceExhaustedError(
         fmt::format("{} memory regions are registered, the most that the "
@@ -141,7 +147,10 @@ absl::StatusOr<std::shared_ptr<const Region>> Regions::Find(
   std::lock_guard lock(mutex_);
   const auto found = regions_.find(region_id);
   if (found == regions_.end())
-    return absl::NotFoundError(fmt::format("no memory region {}", region_id));
+    return absl::NotFoundError(
+        fmt::format("no memory region {}: it was never registered, was "
+                    "deregistered, or ended with its device",
+                    region_id));
   if (found->second->owner != client_id)
     return absl::PermissionDeniedError(
         fmt::format("memory region {} belongs to another client", region_id));
@@ -149,7 +158,7 @@ absl::StatusOr<std::shared_ptr<const Region>> Regions::Find(
 }
 
 template <typename Ends>
-void Regions::EndWhere(Ends ends) {
+size_t Regions::EndWhere(Ends ends) {
   std::vector<std::shared_ptr<const Region>> ending;  // without the lock
   std::lock_guard lock(mutex_);
   for (auto entry = regions_.begin(); entry != regions_.end();) {
@@ -161,15 +170,17 @@ void Regions::EndWhere(Ends ends) {
     }
     entry = next;
   }
+  return ending.size();
 }
 
 void Regions::EndClient(const std::string& client_id) {
   EndWhere([&](const Region& region) { return region.owner == client_id; });
 }
 
-void Regions::EndDevice(const std::string& device) {
-  EndWhere(
-      [&](const Region& region) { return region.device->name() == device; });
+size_t Regions::EndDevice(const Device& device) {
+  return EndWhere([&](const Region& region) {
+    return region.device->name() == device.name();
+  });
 }
 
 uint64_t Regions::count() const {

@@ -26,7 +26,7 @@ namespace purser::sidecar {
 struct Region {
   uint64_t id = 0;
   std::string owner;  // client_id
-  const Device* device = nullptr;
+  std::shared_ptr<OpenedDevice> device;
   FileMapping mapping;
   rdma::MemoryRegion mr;
 };
@@ -58,7 +58,8 @@ class Regions {
 
   // Ends what a client that was removed from Clients held.
   void EndClient(const std::string& client_id);
-  void EndDevice(const std::string& device);
+  // Ends all of a lost device; how many.
+  size_t EndDevice(const Device& device);
 
   uint64_t count() const;
   uint64_t bytes() const;
@@ -68,7 +69,7 @@ class Regions {
           Counters& counters, std::string proc_root);
   absl::Status RegistrationFailure(const absl::Status& status) const;
   template <typename Ends>
-  void EndWhere(Ends ends);
+  size_t EndWhere(Ends ends);
 
   const base::FileDescriptor volume_;
   const Clients& clients_;

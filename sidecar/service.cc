@@ -73,13 +73,15 @@ absl::StatusOr<std::chrono::milliseconds> WaitOf(
       std::chrono::nanoseconds(wait.nanos()));
 }
 
-void Fill(const PostResult& result, v1::PostResponse* response) {
+grpc::Status Fill(const PostResult& result, v1::PostResponse* response) {
+  if (!result.ended.ok()) return ToGrpcStatus(result.ended);
   response->set_posted(result.posted);
-  if (result.error_number == 0) return;
+  if (result.error_number == 0) return grpc::Status::OK;
   v1::PostFailure* failure = response->mutable_failure();
   failure->set_error_number(result.error_number);
   failure->set_error_name(rdma::ErrnoName(result.error_number));
   failure->set_message(result.message);
+  return grpc::Status::OK;
 }
 
 // Deletes itself when gRPC is done with it.
@@ -272,8 +274,7 @@ grpc::Status Service::PostSend(grpc::ServerContext*,
   if (absl::Status status = CheckWorkRequests(request->work_requests_size());
       !status.ok())
     return ToGrpcStatus(status);
-  Fill(PostSends(*request, broker_.regions(), **queue_pair), response);
-  return grpc::Status::OK;
+  return Fill(PostSends(*request, broker_.regions(), **queue_pair), response);
 }
 
 grpc::Status Service::PostReceive(grpc::ServerContext*,
@@ -285,8 +286,8 @@ grpc::Status Service::PostReceive(grpc::ServerContext*,
   if (absl::Status status = CheckWorkRequests(request->work_requests_size());
       !status.ok())
     return ToGrpcStatus(status);
-  Fill(PostReceives(*request, broker_.regions(), **queue_pair), response);
-  return grpc::Status::OK;
+  return Fill(PostReceives(*request, broker_.regions(), **queue_pair),
+              response);
 }
 
 }  // namespace purser::sidecar

@@ -99,6 +99,12 @@ PostResult WorkQueue::PostRequests(std::span<Request> requests, bool receive,
                                    Post post) {
   if (requests.empty()) return {};
   std::lock_guard lock(mutex_);
+  if (!closed_.ok()) {
+    PostResult refused =
+        Refuse(receive, 0, ECANCELED, std::string(closed_.message()));
+    refused.ended = closed_;
+    return refused;
+  }
   if (Failure failure = StateRefusal(receive); failure.error_number != 0)
     return Refuse(receive, 0, failure.error_number, std::move(failure.message));
 
@@ -143,11 +149,10 @@ PostResult WorkQueue::Refuse(bool receive, uint32_t posted, int error_number,
                              std::string message) {
   counters_.post_failures.Add(OperationName(receive),
                               rdma::ErrnoName(error_number));
-  return {posted, error_number, std::move(message)};
+  return {posted, error_number, std::move(message), absl::OkStatus()};
 }
 
 WorkQueue::Failure WorkQueue::StateRefusal(bool receive) const {
-  if (closed_) return {ECANCELED, "the queue pair is being destroyed"};
   if (receive && state_ == IBV_QPS_RESET)
     return {EINVAL,
             "receives are taken from INIT on; the queue pair is in RESET"};
@@ -186,16 +191,15 @@ absl::StatusOr<std::vector<Completion>> WorkQueue::Poll(uint32_t max_entries) {
 absl::StatusOr<std::vector<Completion>> WorkQueue::ArmAndPoll(
     uint32_t max_entries) {
   std::lock_guard lock(mutex_);
-  if (!closed_) {
-    if (int error = verbs_.ReqNotifyCq(cq_, false); error != 0)
-      return rdma::StatusOf(error, "ibv_req_notify_cq");
-  }
+  if (!closed_.ok()) return closed_;
+  if (int error = verbs_.ReqNotifyCq(cq_, false); error != 0)
+    return rdma::StatusOf(error, "ibv_req_notify_cq");
   return PollLocked(max_entries);
 }
 
 absl::StatusOr<std::vector<Completion>> WorkQueue::PollLocked(
     uint32_t max_entries) {
-  if (closed_) return absl::AbortedError("the queue pair is being destroyed");
+  if (!closed_.ok()) return closed_;
   std::vector<Completion> completions;
   std::array<uint64_t, kStatusNames.size() + 1> by_status{};
   const int64_t polled =
@@ -220,15 +224,15 @@ absl::StatusOr<std::vector<Completion>> WorkQueue::PollLocked(
 void WorkQueue::StateChanged(ibv_qp_state state) {
   std::lock_guard lock(mutex_);
   state_ = state;
-  if (state != IBV_QPS_RESET || closed_) return;
+  if (state != IBV_QPS_RESET || !closed_.ok()) return;
   PollDevice(verbs_, cq_, UINT64_MAX, [](const ibv_wc&) {});
   pending_.Clear();
 }
 
-void WorkQueue::Close() {
+void WorkQueue::Close(absl::Status why) {
   {
     std::lock_guard lock(mutex_);
-    closed_ = true;
+    if (closed_.ok()) closed_ = std::move(why);
   }
   events_->Close();
 }

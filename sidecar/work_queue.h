@@ -28,6 +28,7 @@ struct PostResult {
   uint32_t posted = 0;   // requests posted, in order
   int error_number = 0;  // of request [posted]; 0: all were posted
   std::string message;
+  absl::Status ended;  // not OK: the work queue was closed, nothing was posted
 };
 
 struct Completion {
@@ -61,7 +62,7 @@ class WorkQueue {
   PostResult RefuseReceive(uint32_t posted, int error_number,
                            std::string message);
 
-  // Up to `max_entries` completions, at once. Aborted after Close().
+  // Up to `max_entries` completions, at once. What Close() was given, after it.
   absl::StatusOr<std::vector<Completion>> Poll(uint32_t max_entries);
   // Requests a completion event, then polls: when nothing is returned, the next
   // completion raises QueuePairEvents::CompletionEvent(). Polling again after
@@ -72,8 +73,9 @@ class WorkQueue {
   // without completions, and those not yet polled are dropped too (mlx5 purges
   // them, soft-RoCE leaves them).
   void StateChanged(ibv_qp_state state);
-  // Nothing touches the device any more after it; wakes the waiters.
-  void Close();
+  // Nothing touches the device any more after it; wakes the waiters. The first
+  // reason stays.
+  void Close(absl::Status why);
 
   ibv_qp* qp() const { return qp_; }
   ibv_cq* cq() const { return cq_; }
@@ -107,7 +109,7 @@ class WorkQueue {
   Counters& counters_;
   mutable std::mutex mutex_;
   ibv_qp_state state_ ABSL_GUARDED_BY(mutex_) = IBV_QPS_RESET;
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // OK: it is open
   PendingRequests pending_ ABSL_GUARDED_BY(mutex_);
 };
 

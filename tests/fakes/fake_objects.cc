@@ -107,6 +107,7 @@ absl::Status FakeVerbs::CloseDevice(ibv_context* context) {
     return StatusOf(error, What("ibv_close_device", fake));
   fake.async.Close();
   state_->Retire(fake);
+  state_->fabric->changed.notify_all();
   return absl::OkStatus();
 }
 
@@ -169,7 +170,7 @@ void FakeVerbs::AckAsyncEvent(ibv_async_event* event) {
   if (object == nullptr) return;
   if (object->unacknowledged-- <= 0)
     Die("an event of a " + object->kind + " was acknowledged twice");
-  state_->fabric->acknowledged.notify_all();
+  state_->fabric->changed.notify_all();
 }
 
 // ---- Protection domains and memory regions ----

@@ -98,7 +98,7 @@ void FakeVerbs::AckCqEvents(ibv_cq* cq, unsigned int count) {
   fake.unacknowledged -= static_cast<int>(count);
   if (fake.unacknowledged < 0)
     Die("ibv_ack_cq_events of more events than were read");
-  state_->fabric->acknowledged.notify_all();
+  state_->fabric->changed.notify_all();
 }
 
 // ---- Queue pairs ----

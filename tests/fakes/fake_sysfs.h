@@ -66,6 +66,7 @@ class FakeSysfs {
   std::filesystem::path sysfs_root() const { return tree_.path("sys"); }
   std::filesystem::path dev_root() const { return tree_.path("dev"); }
 
+  // Its uverbs device gets a number that none had before.
   void AddDevice(const SysfsFakeDevice& device);
   void RemoveDevice(const std::string& name);
   // uverbs and its node appear: the driver is done loading.

@@ -86,6 +86,16 @@ DeviceState& FakeVerbs::State::Device(const std::string& name) {
   return *found->second;
 }
 
+bool FakeVerbs::State::IsBeingRemoved(const std::string& name) const {
+  return std::any_of(objects.begin(), objects.end(), [&](const auto& object) {
+    const auto* context = dynamic_cast<const FakeContext*>(object.get());
+    return context != nullptr && context->alive &&
+           context->device_state->device.name == name &&
+           std::find(removed.begin(), removed.end(), context->device_state) !=
+               removed.end();
+  });
+}
+
 void FakeVerbs::State::Retire(Tracked& object) {
   object.alive = false;
   if (object.fake_context != nullptr) {
@@ -111,9 +121,8 @@ Call::Call(FakeVerbs::State& state, const char* name)
 }
 
 void Call::AwaitAcknowledged(const Tracked& object, const char* what) {
-  if (!fabric_.acknowledged.wait_for(lock_, std::chrono::seconds(10), [&] {
-        return object.unacknowledged == 0;
-      }))
+  if (!fabric_.changed.wait_for(lock_, std::chrono::seconds(10),
+                                [&] { return object.unacknowledged == 0; }))
     Die(
         fmt::format("{}: {} events were read and never acknowledged; "
                     "libibverbs would wait for ever",
@@ -148,6 +157,8 @@ void FakeVerbs::AddDevice(FakeDevice device) {
   added->device = std::move(device);
   const std::string& name = added->device.name;
   if (state_->devices.contains(name)) Die("device added twice: " + name);
+  if (state_->IsBeingRemoved(name))
+    Die("device added while its removal waits for users: " + name);
   added->verbs_device.node_type = IBV_NODE_CA;
   added->verbs_device.transport_type = IBV_TRANSPORT_IB;
   name.copy(added->verbs_device.name, IBV_SYSFS_NAME_MAX - 1);
@@ -161,7 +172,14 @@ void FakeVerbs::RemoveDevice(const std::string& name, Removal removal) {
     RaiseAsyncEvent(name, IBV_EVENT_DEVICE_FATAL);
   std::lock_guard lock(state_->fabric->mutex);
   state_->Device(name).disassociated = removal == Removal::kDisassociate;
-  state_->devices.erase(name);
+  state_->removed.push_back(std::move(state_->devices.extract(name).mapped()));
+}
+
+bool FakeVerbs::AwaitRemoval(const std::string& name) {
+  std::unique_lock lock(state_->fabric->mutex);
+  return state_->fabric->changed.wait_for(lock, std::chrono::seconds(10), [&] {
+    return !state_->IsBeingRemoved(name);
+  });
 }
 
 void FakeVerbs::SetPortState(const std::string& device, uint8_t port_num,

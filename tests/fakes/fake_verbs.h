@@ -94,8 +94,14 @@ class FakeVerbs final : public rdma::Verbs {
   FakeVerbs& operator=(const FakeVerbs&) = delete;
 
   // ---- Devices ----
+  // A removed device may come back by its name once its removal has ended;
+  // before that it ends the process, as the kernel answers EEXIST.
   void AddDevice(FakeDevice device);
+  // Begins the removal, which ends when the last context is closed.
   void RemoveDevice(const std::string& name, Removal removal);
+  // Whether no removed device of this name is open any more; at the latest
+  // after ten seconds.
+  bool AwaitRemoval(const std::string& name);
   // Raises PORT_ACTIVE or PORT_ERR when that changes.
   void SetPortState(const std::string& device, uint8_t port_num,
                     ibv_port_state state);

@@ -119,7 +119,8 @@ struct FakeQp : ibv_qp, Tracked {
 
 struct VerbsFabric {
   std::mutex mutex;
-  std::condition_variable acknowledged;
+  std::condition_variable
+      changed;  // an event was acknowledged, a device closed
   uint32_t next_qp_num = 17;
   uint32_t next_key = 0x1000;
   bool held = false;
@@ -142,12 +143,14 @@ struct CallState {
 struct FakeVerbs::State {
   std::shared_ptr<VerbsFabric> fabric;
   std::map<std::string, std::shared_ptr<DeviceState>> devices;
+  std::vector<std::shared_ptr<DeviceState>> removed;
   std::map<std::string, CallState, std::less<>> calls;
   std::shared_ptr<std::function<void(std::string_view)>> observer;
   std::vector<std::unique_ptr<Tracked>> objects;  // all there ever were
 
   CallState& CallNamed(std::string_view call);
   DeviceState& Device(const std::string& name);
+  bool IsBeingRemoved(const std::string& name) const;
 
   template <typename T>
   T* Add(const std::string& kind, FakeContext* context);

@@ -283,8 +283,32 @@ TEST(SidecarServiceTest, ALostDeviceIsToldAfterItsObjectsAreGone) {
   EXPECT_EQ(served.sidecar().object_count(), 0);
   v1::PollCompletionsResponse response;
   grpc::ClientContext context;
-  EXPECT_EQ(client.Poll(&context, queue_pair.id(), 0, &response).error_code(),
-            grpc::NOT_FOUND);
+  const grpc::Status polled =
+      client.Poll(&context, queue_pair.id(), 0, &response);
+  EXPECT_EQ(polled.error_code(), grpc::UNAVAILABLE);
+  EXPECT_THAT(polled.error_message(),
+              HasSubstr("has ended: device rxe0 reported a fatal error"));
+}
+
+TEST(SidecarServiceTest, AWaitingPollEndsWhenItsDeviceIsRemoved) {
+  ServedSidecar served;
+  Client client(served);
+  const v1::QueuePair queue_pair = client.Create();
+  v1::PollCompletionsResponse response;
+  grpc::ClientContext context;
+  auto polled = std::async(std::launch::async, [&] {
+    return client.Poll(&context, queue_pair.id(), 10, &response);
+  });
+  EXPECT_TRUE(Armed(served.sidecar(), 1));
+  served.sidecar().RemoveDevice();
+  const grpc::Status status = polled.get();
+  EXPECT_EQ(status.error_code(), grpc::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("device rxe0 was removed"));
+  EXPECT_TRUE(served.sidecar().verbs().AwaitRemoval("rxe0"));
+  served.sidecar().ReturnDevice();
+  EXPECT_TRUE(
+      Eventually([&] { return served.sidecar().broker().Ready().ok(); }));
+  client.Connect(client.Create(), queue_pair.local());
 }
 
 TEST(SidecarServiceTest, StopEndsStreamsAndWaitingPollsAtOnce) {

@@ -63,10 +63,12 @@ class ChildProcess {
 
 class SidecarProcess {
  public:
-  explicit SidecarProcess(std::string volume, std::string budget)
+  explicit SidecarProcess(std::string volume, std::string budget,
+                          const std::string& metrics_port = "0")
       : volume_(std::move(volume)),
         process_({PURSER_SIDECAR, "--device=rxe0", "--shared-volume=" + volume_,
-                  "--budget=" + budget, "--metrics-address=127.0.0.1:0",
+                  "--budget=" + budget,
+                  "--metrics-address=127.0.0.1:" + metrics_port,
                   "--log-level=warn"}) {}
 
   std::string socket() const { return volume_ + "/sidecar.sock"; }

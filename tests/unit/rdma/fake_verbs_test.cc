@@ -309,6 +309,22 @@ TEST_F(FakeVerbsTest, ZombieGoesOnWorking) {
   EXPECT_FALSE(*verbs_.GetAsyncEvent(context_.get(), &event));
 }
 
+TEST_F(FakeVerbsTest, ARemovalEndsWithTheLastContextAndTheDeviceMayReturn) {
+  verbs_.RemoveDevice("rxe0", Removal::kZombie);
+  EXPECT_DEATH(verbs_.AddDevice(RxeDevice()), "waits for users");
+  std::jthread user([&] {
+    pd_.reset();
+    cq_.reset();
+    channel_.reset();
+    context_.reset();
+  });
+  EXPECT_TRUE(verbs_.AwaitRemoval("rxe0"));
+  user.join();
+  verbs_.AddDevice(RxeDevice());
+  EXPECT_TRUE(verbs_.AwaitRemoval("rxe0")) << "the new one is not removed";
+  context_ = *rdma::OpenDevice(verbs_, "rxe0");
+}
+
 TEST_F(FakeVerbsTest, BrokenQueuePairTellsTheTruthWhenAsked) {
   ibv_qp_init_attr init = Attr();
   auto qp = rdma::CreateQp(verbs_, pd_, init);

@@ -1,93 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sidecar/device_events.h"
 
-#include <cerrno>
+#include <sys/eventfd.h>
 
+#include <cerrno>
+#include <future>
+
+#include "base/file_descriptor.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sidecar/queue_pair_events.h"
+#include "tests/fakes/fake_sysfs.h"
 #include "tests/fakes/fake_verbs.h"
+#include "tests/fakes/file_tree.h"
 #include "tests/unit/sidecar/watching.h"
 
 namespace purser::sidecar {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
 class DeviceEventsTest : public ::testing::Test {
  protected:
   DeviceEventsTest() {
+    sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
     verbs_.AddDevice(fakes::RxeDevice());
-    context_ = rdma::OpenDevice(verbs_, "rxe0").value();
+    device_ = OpenedDevice::Open(verbs_, "rxe0",
+                                 {.sysfs = tree_.path("sys"),
+                                  .dev = tree_.path("dev"),
+                                  .proc = tree_.path("proc")},
+                                 OpenedDevice::Occasion::kStart)
+                  .value();
   }
-  std::unique_ptr<DeviceEvents> Start() {
-    return DeviceEvents::Start(verbs_, context_, "rxe0",
-                               [this] {
-                                 ++times_lost_;
-                                 lost_.Happen();
-                               })
-        .value();
+  // What ends the reading, on another thread.
+  std::future<std::optional<std::string>> Read(
+      std::chrono::milliseconds look_every = std::chrono::hours(1)) {
+    return std::async(std::launch::async, [this, look_every] {
+      return DeviceEvents(*device_, stop_.get(), look_every).ReadUntilLost();
+    });
   }
+  void Stop() { eventfd_write(stop_.get(), 1); }
 
+  fakes::FileTree tree_;
+  fakes::FakeSysfs sysfs_{tree_};
   fakes::FakeVerbs verbs_;
-  rdma::Context context_;
-  Occurrence lost_;
-  std::atomic<int> times_lost_ = 0;
+  std::shared_ptr<OpenedDevice> device_;
+  base::FileDescriptor stop_{eventfd(0, EFD_CLOEXEC)};
 };
 
-TEST_F(DeviceEventsTest, AFailedStartLeavesNothing) {
-  verbs_.FailNext("create_comp_channel", EMFILE);
-  const auto started = DeviceEvents::Start(verbs_, context_, "rxe0", [] {});
-  EXPECT_EQ(rdma::ErrnoOf(started.status()), EMFILE);
-  EXPECT_EQ(verbs_.LiveObjectCount(), 1);
-}
-
-TEST_F(DeviceEventsTest, ALostDeviceIsToldOnce) {
-  const auto events = Start();
-  verbs_.RaiseAsyncEvent("rxe0", IBV_EVENT_DEVICE_FATAL);
-  EXPECT_TRUE(lost_.Wait());
-  verbs_.RaiseAsyncEvent("rxe0", IBV_EVENT_DEVICE_FATAL);
+TEST_F(DeviceEventsTest, AFatalErrorEndsIt) {
+  auto lost = Read();
   verbs_.RaiseAsyncEvent("rxe0", IBV_EVENT_PORT_ERR);
-  EXPECT_TRUE(Eventually([&] { return verbs_.Calls("get_async_event") >= 3; }));
-  EXPECT_EQ(times_lost_, 1);
+  verbs_.RaiseAsyncEvent("rxe0", IBV_EVENT_DEVICE_FATAL);
+  EXPECT_THAT(lost.get(), Optional(HasSubstr("rxe0 reported a fatal error")));
 }
 
 TEST_F(DeviceEventsTest, EventsThatCannotBeReadMeanTheDeviceIsLost) {
   verbs_.FailNext("get_async_event", EIO);
-  const auto events = Start();
+  auto lost = Read();
   verbs_.RaiseAsyncEvent("rxe0", IBV_EVENT_PORT_ERR);
-  EXPECT_TRUE(lost_.Wait());
+  EXPECT_THAT(lost.get(), Optional(HasSubstr("no events any more")));
+}
+
+TEST_F(DeviceEventsTest, ASysfsEntryThatIsGoneEndsIt) {
+  auto lost = Read(std::chrono::milliseconds(1));
+  sysfs_.RemoveDevice("rxe0");
+  EXPECT_THAT(lost.get(), Optional(HasSubstr("rxe0 was removed")));
+}
+
+TEST_F(DeviceEventsTest, SoDoesOneThatIsAnothersMeanwhile) {
+  const std::filesystem::path entry = device_->uverbs()->path;
+  sysfs_.RemoveDevice("rxe0");
+  std::filesystem::create_directories(entry);
+  EXPECT_THAT(Read().get(), Optional(HasSubstr("rxe0 was removed")));
+}
+
+TEST_F(DeviceEventsTest, AStopIsNoLoss) {
+  auto lost = Read();
+  Stop();
+  EXPECT_EQ(lost.get(), std::nullopt);
 }
 
 TEST_F(DeviceEventsTest, EventsOfACompletionChannelThatFailsAreLeftAlone) {
-  const auto events = Start();
   auto sink = std::make_shared<QueuePairEvents>();
-  auto cq = rdma::CreateCq(verbs_, context_, 1, sink.get(), events->channel());
+  auto cq = rdma::CreateCq(verbs_, device_->context(), 1, sink.get(),
+                           device_->channel());
   ASSERT_TRUE(cq.ok());
   Occurrence told;
   sink->Subscribe([&] { told.Happen(); });
   verbs_.FailAlways("get_cq_event", EIO);
+  auto lost = Read();
   verbs_.RaiseCqEvent(cq->get(), IBV_EVENT_CQ_ERR);
   EXPECT_TRUE(told.Wait()) << "asynchronous events go on";
-  EXPECT_EQ(times_lost_, 0);
-}
-
-TEST(QueuePairEventsTest, SubscribersComeAndGoFromWithinAnEvent) {
-  auto events = std::make_shared<QueuePairEvents>();
-  int first = 0, second = 0;
-  uint64_t subscription = 0;
-  subscription = events->Subscribe([&] {
-    ++first;
-    events->Unsubscribe(subscription);
-    events->Subscribe([&] { ++second; });
-  });
-  events->CompletionEvent();
-  EXPECT_EQ(first, 1);
-  EXPECT_EQ(second, 0);
-  events->CompletionEvent();
-  EXPECT_EQ(first, 1);
-  EXPECT_EQ(second, 1);
-  events->Close();
-  EXPECT_EQ(second, 2);
-  events->CompletionEvent();
-  EXPECT_EQ(second, 2);
+  Stop();
+  EXPECT_EQ(lost.get(), std::nullopt);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 // other, as the sidecars of several pods.
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
@@ -34,6 +36,8 @@ struct FakeSidecarOptions {
 
 class FakeSidecar {
  public:
+  static constexpr std::chrono::milliseconds kLookEvery{2};
+
   explicit FakeSidecar(FakeSidecarOptions options = {})
       : verbs_(options.fabric), sysfs_(tree_) {
     sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
@@ -59,7 +63,8 @@ class FakeSidecar {
     broker_ = Broker::Create(devices, *admission_, counters_,
                              {.max_clients = options.max_clients,
                               .shared_volume = tree_.path("volume"),
-                              .proc_root = tree_.path("proc")})
+                              .proc_root = tree_.path("proc"),
+                              .times = {.look_every = kLookEvery}})
                   .value();
   }
   ~FakeSidecar() {
@@ -80,9 +85,20 @@ class FakeSidecar {
   const Budget& budget() const { return budget_; }
   ledger::Ledger ledger() { return ledger::Ledger(&ledger_state_); }
   uint64_t held_bytes() { return ledger().balance().held.total(); }
-  // Objects beside the context, protection domain and channel of each device.
+  // What is made for clients: queue pairs, completion queues, memory regions.
   int object_count() {
-    return verbs_.LiveObjectCount() - 3 * static_cast<int>(devices_.size());
+    std::map<std::string, int> live = verbs_.LiveObjects();
+    return live["qp"] + live["cq"] + live["mr"];
+  }
+
+  // rxe0 goes, as soft-RoCE does; the removal waits until it is closed.
+  void RemoveDevice() {
+    verbs_.RemoveDevice("rxe0", fakes::Removal::kZombie);
+    sysfs_.RemoveDevice("rxe0");
+  }
+  void ReturnDevice() {
+    verbs_.AddDevice(fakes::RxeDevice("rxe0"));
+    sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
   }
 
   // `limit` as in /proc/self/limits; without CAP_IPC_LOCK.

@@ -163,9 +163,8 @@ TEST(QueuePairsTest, AProviderThatTakesMoreThanPredictedIsUndoneOrCharged) {
                               .proc = sidecar.tree().path("proc")})
                     .value();
   const Admission admission(sidecar.ledger(), sidecar.budget());
-  QueuePairs queue_pairs({device.get()}, sidecar.broker().clients(), admission,
+  QueuePairs queue_pairs(sidecar.broker().clients(), admission,
                          sidecar.counters(), sidecar.tree().path("proc"));
-  ASSERT_TRUE(queue_pairs.Start([](const std::string&) {}).ok());
   const QueuePairs::CreateRequest request{.client_id = sidecar.Attach(),
                                           .device = device.get(),
                                           .cap = {.max_send_wr = 100,

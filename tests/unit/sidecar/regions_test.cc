@@ -45,7 +45,7 @@ class RegionsTest : public ::testing::Test {
     return status;
   }
 
-  FakeSidecar sidecar_;
+  FakeSidecar sidecar_{{.mlx5 = true}};
   std::string client_;
 };
 
@@ -201,9 +201,9 @@ TEST_F(RegionsTest, EndsWithItsClientAndWithItsDevice) {
   EXPECT_TRUE(Eventually([&] { return sidecar_.object_count() == 0; }));
   client_ = sidecar_.Attach();
   ASSERT_TRUE(Register(Request()).ok());
-  sidecar_.regions().EndDevice("mlx5_0");
+  EXPECT_EQ(sidecar_.regions().EndDevice(sidecar_.device(1)), 0u);
   EXPECT_EQ(sidecar_.regions().count(), 1u);
-  sidecar_.regions().EndDevice("rxe0");
+  EXPECT_EQ(sidecar_.regions().EndDevice(sidecar_.device(0)), 1u);
   EXPECT_EQ(sidecar_.regions().count(), 0u);
   EXPECT_EQ(sidecar_.regions().bytes(), 0u);
 }

@@ -97,7 +97,7 @@ TEST_F(WaitingPollTest, IsAnsweredByACancellation) {
 
 TEST_F(WaitingPollTest, IsAnsweredByTheQueuePairsEnd) {
   auto call = Start(kLong);
-  queue_pair_->Destroy();
+  queue_pair_->Destroy(absl::NotFoundError("gone"));
   ASSERT_TRUE(call->answered.Wait());
   EXPECT_EQ(call->status.error_code(), grpc::NOT_FOUND);
   auto late = Start(kLong);

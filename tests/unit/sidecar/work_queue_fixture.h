@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sidecar/device_events.h"
+#include "sidecar/device_watch.h"
 #include "sidecar/work_queue.h"
 #include "tests/fakes/fake_verbs.h"
 #include "tests/unit/sidecar/watching.h"
@@ -29,11 +29,12 @@ class WorkQueueTest : public ::testing::Test {
     verbs_.AddDevice(std::string(device_name()) == "rxe0"
                          ? fakes::RxeDevice()
                          : fakes::Mlx5Device());
-    context_ = rdma::OpenDevice(verbs_, device_name()).value();
-    pd_ = rdma::AllocPd(verbs_, context_).value();
-    device_events_ =
-        DeviceEvents::Start(verbs_, context_, device_name(), [] {}).value();
-    mr_ = rdma::RegMr(verbs_, pd_, buffer_.data(), buffer_.size(),
+    device_ =
+        Device::Open(verbs_, device_name(), {.sysfs = "/nonexistent"}).value();
+    opened_ = device_->Opened().value();
+    watch_ =
+        DeviceWatch::Start(*device_, [](const std::string&) {}, {}).value();
+    mr_ = rdma::RegMr(verbs_, opened_->pd(), buffer_.data(), buffer_.size(),
                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                           IBV_ACCESS_REMOTE_READ)
               .value();
@@ -46,8 +47,8 @@ class WorkQueueTest : public ::testing::Test {
   End MakeEnd(uint32_t send_wr, uint32_t recv_wr, int cqe) {
     End end;
     end.events = std::make_shared<QueuePairEvents>();
-    end.cq = rdma::CreateCq(verbs_, context_, cqe, end.events.get(),
-                            device_events_->channel())
+    end.cq = rdma::CreateCq(verbs_, opened_->context(), cqe, end.events.get(),
+                            opened_->channel())
                  .value();
     ibv_qp_init_attr init{.qp_context = end.events.get(),
                           .send_cq = end.cq.get(),
@@ -57,7 +58,7 @@ class WorkQueueTest : public ::testing::Test {
                                   .max_send_sge = 2,
                                   .max_recv_sge = 2},
                           .qp_type = IBV_QPT_RC};
-    end.qp = rdma::CreateQp(verbs_, pd_, init).value();
+    end.qp = rdma::CreateQp(verbs_, opened_->pd(), init).value();
     // Soft-RoCE writes back 100 and takes 127.
     end.work_queue = std::make_unique<WorkQueue>(
         verbs_, end.qp.get(), end.cq.get(), end.events,
@@ -135,9 +136,9 @@ class WorkQueueTest : public ::testing::Test {
   Counters counters_;
   int gid_index_ = 1;
   std::array<uint8_t, 4096> buffer_{};
-  rdma::Context context_;
-  rdma::ProtectionDomain pd_;
-  std::unique_ptr<DeviceEvents> device_events_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<DeviceWatch> watch_;
+  std::shared_ptr<OpenedDevice> opened_;
   rdma::MemoryRegion mr_;
   End local_, remote_;
 };

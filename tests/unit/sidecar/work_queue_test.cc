@@ -152,13 +152,15 @@ TEST_F(WorkQueueTest, CloseWakesWaitersAndNothingTouchesTheDeviceAfterIt) {
   ConnectBoth();
   int woken = 0;
   local_.events->Subscribe([&] { ++woken; });
-  local_.work_queue->Close();
+  local_.work_queue->Close(absl::AbortedError("ended"));
+  local_.work_queue->Close(absl::InternalError("again"));
   EXPECT_EQ(woken, 1);
   const uint64_t polls = verbs_.Calls("poll_cq");
   EXPECT_TRUE(absl::IsAborted(local_.work_queue->Poll(1).status()));
   EXPECT_TRUE(absl::IsAborted(local_.work_queue->ArmAndPoll(1).status()));
   std::vector<ibv_send_wr> sends = Writes(1);
   EXPECT_EQ(local_.work_queue->PostSend(sends).error_number, ECANCELED);
+  EXPECT_TRUE(absl::IsAborted(local_.work_queue->PostSend(sends).ended));
   std::vector<ibv_recv_wr> receives = Receives(1);
   EXPECT_EQ(local_.work_queue->PostReceive(receives).error_number, ECANCELED);
   local_.work_queue->StateChanged(IBV_QPS_RESET);
