@@ -27,7 +27,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kQueuePairs = 400;
+constexpr int kQueuePairs = 200;
 constexpr char kMetricsPort[] = "19837";
 
 std::string OutputOf(const std::string& command) {
@@ -51,6 +51,8 @@ class DeviceRemovalOnRxe : public testing::Test {
     if (!std::filesystem::exists("/sys/class/infiniband/rxe0"))
       GTEST_SKIP() << "there is no rxe0; run it by tests/rxe/run";
     std::ifstream("/sys/class/infiniband/rxe0/parent") >> netdev_;
+    unused_ = Remove();
+    Add();
     areas_ = ReadQueueAreas();
     sidecar_ =
         std::make_unique<SidecarProcess>(tree_.root(), "256Mi", kMetricsPort);
@@ -86,7 +88,8 @@ class DeviceRemovalOnRxe : public testing::Test {
   }
   // To itself, and a write of nothing that completes.
   void ExpectThatItWorks(client::QueuePair& queue_pair) {
-    const absl::Status connected = queue_pair.Connect(queue_pair.local(), {});
+    const v1::Endpoint itself = queue_pair.local();
+    const absl::Status connected = queue_pair.Connect(itself, {});
     ASSERT_TRUE(connected.ok()) << connected;
     v1::SendWorkRequest write;
     write.set_opcode(v1::SEND_OPCODE_RDMA_WRITE);
@@ -111,6 +114,7 @@ class DeviceRemovalOnRxe : public testing::Test {
   }
 
   std::string netdev_;
+  milliseconds unused_{0};  // what a removal takes here when nobody minds
   QueueAreas areas_;
   fakes::FileTree tree_;
   std::unique_ptr<SidecarProcess> sidecar_;
@@ -131,9 +135,10 @@ TEST_F(DeviceRemovalOnRxe, TheSidecarLetsGoTellsItsClientsAndTakesItBack) {
     });
 
     const milliseconds hung = Remove();
-    std::printf("removal under %d queue pairs: %ld ms\n", kQueuePairs,
-                static_cast<long>(hung.count()));
-    EXPECT_LT(hung, seconds(3));
+    std::printf("removal under %d queue pairs: %ld ms; under none: %ld ms\n",
+                kQueuePairs, static_cast<long>(hung.count()),
+                static_cast<long>(unused_.count()));
+    EXPECT_LT(hung, seconds(2) + 10 * unused_);
     ExpectUnavailable(waits.get());
     ExpectUnavailable(queue_pairs_[2].Poll(1).status());
     ExpectUnavailable(Create().status());
