@@ -37,11 +37,6 @@ absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(
   return broker;
 }
 
-Broker::~Broker() {
-  watches_.clear();
-  reaper_.Stop();
-}
-
 absl::StatusOr<std::string> Broker::Attach(
     const std::string& name,
     std::function<void(const std::string& device)> on_device_lost) {
@@ -62,12 +57,13 @@ void Broker::Detach(const std::string& client_id) {
     std::lock_guard lock(observers_mutex_);
     observers_.erase(client_id);
   }
-  reaper_.Run([this, client_id, name = *std::move(name)] {
+  const auto end = [this, client_id, name = *std::move(name)] {
     queue_pairs_->EndClient(client_id);
     regions_->EndClient(client_id);
     base::LogInfo("client detached; what it held is destroyed",
                   {{"client", name}});
-  });
+  };
+  if (!reaper_.Run(end)) end();
 }
 
 // On the watch's thread, not on the reaper's, which may be busy for a while.

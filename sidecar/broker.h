@@ -17,8 +17,8 @@
 #include "sidecar/clients.h"
 #include "sidecar/device_watch.h"
 #include "sidecar/queue_pairs.h"
-#include "sidecar/reaper.h"
 #include "sidecar/regions.h"
+#include "sidecar/workers.h"
 
 namespace purser::sidecar {
 
@@ -36,7 +36,7 @@ class Broker {
       std::vector<Device*> devices, const Admission& admission,
       Counters& counters, Options options);
   // All that clients hold is destroyed.
-  ~Broker();
+  ~Broker() = default;
 
   // The client_id. `on_device_lost` is called with a device's name after what
   // was on it was destroyed, until Detach() returns; it must not block or call
@@ -67,9 +67,11 @@ class Broker {
   std::mutex observers_mutex_;
   std::map<std::string, std::function<void(const std::string&)>> observers_
       ABSL_GUARDED_BY(observers_mutex_);  // by client_id
-  Reaper reaper_;
   std::unique_ptr<Regions> regions_;
   std::unique_ptr<QueuePairs> queue_pairs_;
+  // One thread: what a client held takes a system call an object to destroy,
+  // for which gRPC's threads should not wait.
+  Workers reaper_{1, SIZE_MAX};
   std::vector<std::unique_ptr<DeviceWatch>> watches_;
 };
 

@@ -3,8 +3,13 @@
 
 #include <malloc.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 
 #include "base/logging.h"
 #include "base/signals.h"
@@ -16,12 +21,30 @@ namespace {
 
 constexpr int kFailure = 1;
 constexpr int kBadConfig = 2;
+constexpr std::chrono::milliseconds kStopDeadline{1200};
 
 Environment ReadEnvironment() {
   Environment environment;
   if (const char* bytes = std::getenv("PURSER_QUEUE_MEMORY_BYTES"))
     environment.queue_memory_bytes = bytes;
   return environment;
+}
+
+// Ends the process unless it is destroyed in time: a device may not answer, or
+// have very many queue pairs to destroy. The kernel then destroys what is left.
+std::jthread ExitAfter(std::chrono::milliseconds deadline) {
+  return std::jthread([deadline](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any never;
+    std::unique_lock lock(mutex);
+    never.wait_for(lock, stop, deadline, [] { return false; });
+    if (stop.stop_requested()) return;
+    base::LogWarn(
+        "the device's objects are not all destroyed in time: the "
+        "kernel does it at the process's end",
+        {{"after_ms", deadline.count()}});
+    std::_Exit(0);
+  });
 }
 
 }  // namespace
@@ -50,7 +73,10 @@ int RunCommand(int argc, const char* const* argv, rdma::Verbs& verbs) {
     return absl::IsInvalidArgument(app.status()) ? kBadConfig : kFailure;
   }
   (*app)->Run();
-  (*app)->Stop();
+  {
+    const std::jthread deadline = ExitAfter(kStopDeadline);
+    (*app)->Stop();
+  }
   base::LogInfo("stopped");
   return 0;
 }

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "rdma/queue_pair_states.h"
 #include "sidecar/memlock_hint.h"
+#include "sidecar/workers.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
@@ -29,6 +30,10 @@ queue_memory::QueuePairRequest ModelRequest(ibv_qp_type type,
   if (type == IBV_QPT_UD) request.type = queue_memory::QueuePairType::kUd;
   return request;
 }
+
+// For destroying many queue pairs.
+constexpr size_t kMaxThreads = 7;
+constexpr size_t kPerThread = 32;
 
 // Rings that the process itself allocates are pinned, so memlock bounds them;
 // the kernel's are not.
@@ -72,8 +77,9 @@ QueuePairs::QueuePairs(const Clients& clients, const Admission& admission,
       proc_root_(std::move(proc_root)) {}
 
 QueuePairs::~QueuePairs() {
-  for (const auto& queue_pair : All())
-    queue_pair->Destroy(absl::UnavailableError("the sidecar is stopping"));
+  DestroyAll(All(), [](uint64_t) {
+    return absl::UnavailableError("the sidecar is stopping");
+  });
 }
 
 QueuePairs::CreateResult QueuePairs::Create(const CreateRequest& request) {
@@ -262,14 +268,13 @@ void QueuePairs::EndClient(const std::string& client_id) {
       return entry.second.owner == client_id;
     });
   }
-  for (const auto& queue_pair : ending)
-    queue_pair->Destroy(Destroyed(queue_pair->facts().id));
+  DestroyAll(ending, Destroyed);
 }
 
 size_t QueuePairs::EndDevice(const Device& device, const std::string& why) {
-  const auto reason = [&](const BrokeredQueuePair& queue_pair) {
+  const auto reason = [&](uint64_t id) {
     return absl::UnavailableError(
-        fmt::format("queue pair {} has ended: {}", queue_pair.facts().id, why));
+        fmt::format("queue pair {} has ended: {}", id, why));
   };
   Ending ending;
   {
@@ -280,12 +285,24 @@ size_t QueuePairs::EndDevice(const Device& device, const std::string& why) {
     for (const auto& queue_pair : ending) {
       const BrokeredQueuePair::Facts& facts = queue_pair->facts();
       if (clients_.IsLive(facts.owner))
-        lost_[facts.id] = {facts.owner, reason(*queue_pair)};
+        lost_[facts.id] = {facts.owner, reason(facts.id)};
     }
   }
-  for (const auto& queue_pair : ending)
-    queue_pair->Destroy(reason(*queue_pair));
+  DestroyAll(ending, reason);
   return ending.size();
+}
+
+void QueuePairs::DestroyAll(
+    const Ending& ending, const std::function<absl::Status(uint64_t id)>& why) {
+  std::atomic<size_t> next = 0;
+  const auto destroy = [&] {
+    for (size_t i = next++; i < ending.size(); i = next++)
+      ending[i]->Destroy(why(ending[i]->facts().id));
+  };
+  const size_t threads = std::min(ending.size() / kPerThread, kMaxThreads);
+  Workers others(threads, threads);  // its end waits for them
+  for (size_t i = 0; i < threads && others.Run(destroy); ++i) continue;
+  destroy();
 }
 
 QueuePairs::Ending QueuePairs::Take(

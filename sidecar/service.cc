@@ -2,58 +2,21 @@
 #include "sidecar/service.h"
 
 #include <chrono>
-#include <map>
 #include <memory>
-#include <optional>
 #include <utility>
-#include <variant>
 
 #include "sidecar/attach_streams.h"
 #include "sidecar/grpc_status.h"
 #include "sidecar/messages.h"
-#include "sidecar/modify_attributes.h"
-#include "sidecar/posting.h"
 #include "sidecar/waiting_poll.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
 namespace {
 
-constexpr uint32_t kMaxPageSize = 1000;
-constexpr int kMaxWorkRequests = 4096;
 constexpr uint32_t kMaxEntries = 4096;
 constexpr uint32_t kDefaultEntries = 256;
 constexpr std::chrono::seconds kMaxWait(10);
-
-absl::StatusOr<ibv_qp_type> TypeOf(v1::QueuePairType type) {
-  switch (type) {
-    case v1::QUEUE_PAIR_TYPE_UNSPECIFIED:
-    case v1::QUEUE_PAIR_TYPE_RC:
-      return IBV_QPT_RC;
-    case v1::QUEUE_PAIR_TYPE_UC:
-      return IBV_QPT_UC;
-    case v1::QUEUE_PAIR_TYPE_UD:
-      return IBV_QPT_UD;
-    default:
-      return absl::InvalidArgumentError(
-          fmt::format("type {} is none of QueuePairType", int{type}));
-  }
-}
-
-ibv_qp_cap CapOf(const v1::Capabilities& cap) {
-  return {.max_send_wr = cap.max_send_wr(),
-          .max_recv_wr = cap.max_recv_wr(),
-          .max_send_sge = cap.max_send_sge(),
-          .max_recv_sge = cap.max_recv_sge(),
-          .max_inline_data = cap.max_inline_data()};
-}
-
-absl::Status CheckWorkRequests(int count) {
-  if (count <= kMaxWorkRequests) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("{} work requests in one call; at most {} are taken", count,
-                  kMaxWorkRequests));
-}
 
 absl::StatusOr<std::chrono::milliseconds> WaitOf(
     const v1::PollCompletionsRequest& request) {
@@ -71,17 +34,6 @@ absl::StatusOr<std::chrono::milliseconds> WaitOf(
   return std::chrono::ceil<std::chrono::milliseconds>(
       std::chrono::seconds(wait.seconds()) +
       std::chrono::nanoseconds(wait.nanos()));
-}
-
-grpc::Status Fill(const PostResult& result, v1::PostResponse* response) {
-  if (!result.ended.ok()) return ToGrpcStatus(result.ended);
-  response->set_posted(result.posted);
-  if (result.error_number == 0) return grpc::Status::OK;
-  v1::PostFailure* failure = response->mutable_failure();
-  failure->set_error_number(result.error_number);
-  failure->set_error_name(rdma::ErrnoName(result.error_number));
-  failure->set_message(result.message);
-  return grpc::Status::OK;
 }
 
 // Deletes itself when gRPC is done with it.
@@ -110,14 +62,16 @@ class PollReactor final : public grpc::ServerUnaryReactor {
 Service::Service(Broker& broker, ledger::Ledger ledger, const Budget& budget,
                  const Counters& counters)
     : broker_(broker),
-      ledger_(ledger),
-      budget_(budget),
-      counters_(counters),
-      streams_(std::make_unique<AttachStreams>(broker)) {}
+      calls_(broker, ledger, budget, counters),
+      streams_(std::make_unique<AttachStreams>(broker)),
+      workers_(kMaxThreads, kMaxWaitingCalls) {}
 
 Service::~Service() = default;
 
-void Service::Stop() { streams_->Stop(); }
+void Service::Stop() {
+  stopping_ = true;
+  streams_->Stop();
+}
 
 grpc::ServerWriteReactor<v1::AttachEvent>* Service::Attach(
     grpc::CallbackServerContext*, const v1::AttachRequest* request) {
@@ -151,143 +105,90 @@ grpc::ServerUnaryReactor* Service::PollCompletions(
   return reactor;
 }
 
-grpc::Status Service::CreateQueuePair(grpc::ServerContext*,
-                                      const v1::CreateQueuePairRequest* request,
-                                      v1::CreateQueuePairResponse* response) {
-  const absl::StatusOr<Device*> device = broker_.FindDevice(request->device());
-  if (!device.ok()) return ToGrpcStatus(device.status());
-  const absl::StatusOr<ibv_qp_type> type = TypeOf(request->type());
-  if (!type.ok()) return ToGrpcStatus(type.status());
-  const QueuePairs::CreateResult result =
-      broker_.queue_pairs().Create({.client_id = request->client_id(),
-                                    .device = *device,
-                                    .type = *type,
-                                    .cap = CapOf(request->cap()),
-                                    .detached = request->detached()});
-  if (const auto* refusal = std::get_if<Refusal>(&result))
-    return ToGrpcStatus(*refusal);
-  if (const auto* status = std::get_if<absl::Status>(&result))
-    return ToGrpcStatus(*status);
-  *response->mutable_queue_pair() =
-      QueuePairMessage(*std::get<std::shared_ptr<BrokeredQueuePair>>(result),
-                       EndpointMessage(**device));
-  return grpc::Status::OK;
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* Service::Dispatch(
+    grpc::CallbackServerContext* context, const Request* request,
+    Response* response,
+    grpc::Status (Calls::*call)(const Request&, Response&)) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool taken = workers_.Run([=, this] {
+    if (stopping_)
+      reactor->Finish(
+          {grpc::StatusCode::UNAVAILABLE, "the sidecar is stopping"});
+    else if (context->IsCancelled())  // it waited for too long
+      reactor->Finish(grpc::Status::CANCELLED);
+    else
+      reactor->Finish((calls_.*call)(*request, *response));
+  });
+  if (!taken)
+    reactor->Finish(
+        {grpc::StatusCode::RESOURCE_EXHAUSTED,
+         fmt::format("{} calls wait already, behind {} that the device has not "
+                     "answered: try again later, with fewer calls at one time",
+                     kMaxWaitingCalls, kMaxThreads)});
+  return reactor;
 }
 
-grpc::Status Service::ModifyQueuePair(grpc::ServerContext*,
-                                      const v1::ModifyQueuePairRequest* request,
-                                      v1::ModifyQueuePairResponse* response) {
-  const auto queue_pair =
-      broker_.queue_pairs().Find(request->client_id(), request->id());
-  if (!queue_pair.ok()) return ToGrpcStatus(queue_pair.status());
-  const Device& device = *(*queue_pair)->facts().device;
-  const absl::StatusOr<ModifyAttributes> attributes =
-      ModifyAttributesOf(*request, device);
-  if (!attributes.ok()) return ToGrpcStatus(attributes.status());
-  if (absl::Status status =
-          (*queue_pair)->Modify(attributes->attr, attributes->mask);
-      !status.ok())
-    return ToGrpcStatus(status);
-  *response->mutable_queue_pair() =
-      QueuePairMessage(**queue_pair, EndpointMessage(device));
-  return grpc::Status::OK;
+grpc::ServerUnaryReactor* Service::CreateQueuePair(
+    grpc::CallbackServerContext* context,
+    const v1::CreateQueuePairRequest* request,
+    v1::CreateQueuePairResponse* response) {
+  return Dispatch(context, request, response, &Calls::CreateQueuePair);
 }
 
-grpc::Status Service::DestroyQueuePair(
-    grpc::ServerContext*, const v1::DestroyQueuePairRequest* request,
+grpc::ServerUnaryReactor* Service::ModifyQueuePair(
+    grpc::CallbackServerContext* context,
+    const v1::ModifyQueuePairRequest* request,
+    v1::ModifyQueuePairResponse* response) {
+  return Dispatch(context, request, response, &Calls::ModifyQueuePair);
+}
+
+grpc::ServerUnaryReactor* Service::DestroyQueuePair(
+    grpc::CallbackServerContext* context,
+    const v1::DestroyQueuePairRequest* request,
     v1::DestroyQueuePairResponse* response) {
-  const absl::StatusOr<uint64_t> returned =
-      broker_.queue_pairs().Destroy(request->client_id(), request->id());
-  if (!returned.ok()) return ToGrpcStatus(returned.status());
-  response->set_returned_bytes(*returned);
-  return grpc::Status::OK;
+  return Dispatch(context, request, response, &Calls::DestroyQueuePair);
 }
 
-grpc::Status Service::ListQueuePairs(grpc::ServerContext*,
-                                     const v1::ListQueuePairsRequest* request,
-                                     v1::ListQueuePairsResponse* response) {
-  if (request->page_size() > kMaxPageSize)
-    return ToGrpcStatus(absl::InvalidArgumentError(
-        fmt::format("page_size {}: {} is the largest", request->page_size(),
-                    kMaxPageSize)));
-  const QueuePairs::Page page = broker_.queue_pairs().List(
-      request->after_id(),
-      request->page_size() == 0 ? kMaxPageSize : request->page_size());
-  std::map<const Device*, v1::Endpoint> endpoints;  // looked up once each
-  for (const auto& queue_pair : page.queue_pairs) {
-    const Device* device = queue_pair->facts().device;
-    auto endpoint = endpoints.find(device);
-    if (endpoint == endpoints.end())
-      endpoint = endpoints.emplace(device, EndpointMessage(*device)).first;
-    *response->add_queue_pairs() =
-        QueuePairMessage(*queue_pair, endpoint->second);
-  }
-  response->set_more(page.more);
-  return grpc::Status::OK;
+grpc::ServerUnaryReactor* Service::ListQueuePairs(
+    grpc::CallbackServerContext* context,
+    const v1::ListQueuePairsRequest* request,
+    v1::ListQueuePairsResponse* response) {
+  return Dispatch(context, request, response, &Calls::ListQueuePairs);
 }
 
-grpc::Status Service::GetBudget(grpc::ServerContext*,
-                                const v1::GetBudgetRequest*,
-                                v1::GetBudgetResponse* response) {
-  *response = BudgetMessage(budget_, ledger_.balance());
-  response->set_queue_pairs(
-      static_cast<uint32_t>(broker_.queue_pairs().count()));
-  uint64_t refusals = 0;
-  for (const auto& [labels, count] : counters_.admissions.Snapshot())
-    if (std::get<0>(labels) == "refused") refusals += count;
-  response->set_refusals(refusals);
-  return grpc::Status::OK;
+grpc::ServerUnaryReactor* Service::GetBudget(
+    grpc::CallbackServerContext* context, const v1::GetBudgetRequest* request,
+    v1::GetBudgetResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(calls_.GetBudget(*request, *response));  // asks no device
+  return reactor;
 }
 
-grpc::Status Service::RegisterMemory(grpc::ServerContext*,
-                                     const v1::RegisterMemoryRequest* request,
-                                     v1::RegisterMemoryResponse* response) {
-  const absl::StatusOr<Device*> device = broker_.FindDevice(request->device());
-  if (!device.ok()) return ToGrpcStatus(device.status());
-  const auto region =
-      broker_.regions().Register(**device, {.client_id = request->client_id(),
-                                            .path = request->path(),
-                                            .offset = request->offset(),
-                                            .length = request->length(),
-                                            .access = request->access()});
-  if (!region.ok()) return ToGrpcStatus(region.status());
-  response->set_region_id((*region)->id);
-  response->set_rkey((*region)->mr->rkey);
-  response->set_remote_addr(
-      reinterpret_cast<uintptr_t>((*region)->mapping.address()));
-  return grpc::Status::OK;
+grpc::ServerUnaryReactor* Service::RegisterMemory(
+    grpc::CallbackServerContext* context,
+    const v1::RegisterMemoryRequest* request,
+    v1::RegisterMemoryResponse* response) {
+  return Dispatch(context, request, response, &Calls::RegisterMemory);
 }
 
-grpc::Status Service::DeregisterMemory(
-    grpc::ServerContext*, const v1::DeregisterMemoryRequest* request,
-    v1::DeregisterMemoryResponse*) {
-  return ToGrpcStatus(
-      broker_.regions().Deregister(request->client_id(), request->region_id()));
+grpc::ServerUnaryReactor* Service::DeregisterMemory(
+    grpc::CallbackServerContext* context,
+    const v1::DeregisterMemoryRequest* request,
+    v1::DeregisterMemoryResponse* response) {
+  return Dispatch(context, request, response, &Calls::DeregisterMemory);
 }
 
-grpc::Status Service::PostSend(grpc::ServerContext*,
-                               const v1::PostSendRequest* request,
-                               v1::PostResponse* response) {
-  const auto queue_pair =
-      broker_.queue_pairs().Find(request->client_id(), request->id());
-  if (!queue_pair.ok()) return ToGrpcStatus(queue_pair.status());
-  if (absl::Status status = CheckWorkRequests(request->work_requests_size());
-      !status.ok())
-    return ToGrpcStatus(status);
-  return Fill(PostSends(*request, broker_.regions(), **queue_pair), response);
+grpc::ServerUnaryReactor* Service::PostSend(
+    grpc::CallbackServerContext* context, const v1::PostSendRequest* request,
+    v1::PostResponse* response) {
+  return Dispatch(context, request, response, &Calls::PostSend);
 }
 
-grpc::Status Service::PostReceive(grpc::ServerContext*,
-                                  const v1::PostReceiveRequest* request,
-                                  v1::PostResponse* response) {
-  const auto queue_pair =
-      broker_.queue_pairs().Find(request->client_id(), request->id());
-  if (!queue_pair.ok()) return ToGrpcStatus(queue_pair.status());
-  if (absl::Status status = CheckWorkRequests(request->work_requests_size());
-      !status.ok())
-    return ToGrpcStatus(status);
-  return Fill(PostReceives(*request, broker_.regions(), **queue_pair),
-              response);
+grpc::ServerUnaryReactor* Service::PostReceive(
+    grpc::CallbackServerContext* context, const v1::PostReceiveRequest* request,
+    v1::PostResponse* response) {
+  return Dispatch(context, request, response, &Calls::PostReceive);
 }
 
 }  // namespace purser::sidecar

@@ -2,9 +2,6 @@
 //
 // The whole sidecar in this process: real gRPC over a real unix socket, real
 // HTTP, on the verbs fake.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <atomic>
 #include <chrono>
@@ -14,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/file_descriptor.h"
 #include "gmock/gmock.h"
 #include "google/rpc/status.pb.h"
 #include "grpcpp/grpcpp.h"
@@ -24,6 +20,7 @@
 #include "tests/fakes/fake_sysfs.h"
 #include "tests/fakes/fake_verbs.h"
 #include "tests/fakes/file_tree.h"
+#include "tests/integration/http_get.h"
 
 namespace purser::integration {
 namespace {
@@ -32,26 +29,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kBudget = 4 << 20;
-
-std::string Get(int port, const std::string& path) {
-  const base::FileDescriptor connection(socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(connection.get(), reinterpret_cast<const sockaddr*>(&address),
-              sizeof(address)) != 0)
-    return "cannot connect";
-  const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
-  if (send(connection.get(), request.data(), request.size(), 0) < 0)
-    return "cannot send";
-  std::string response;
-  char buffer[4096];
-  ssize_t length = 0;
-  while ((length = recv(connection.get(), buffer, sizeof(buffer), 0)) > 0)
-    response.append(buffer, static_cast<size_t>(length));
-  return response;
-}
 
 // A client as others write it: a stub, and the stream that it stands behind.
 class Client {
@@ -153,11 +130,11 @@ TEST_F(SidecarAppTest, RefusesWithTheArithmeticAndShowsItAll) {
   const v1::GetBudgetResponse budget = client.Budget();
   EXPECT_EQ(budget.used().node_bytes() + budget.used().container_bytes(), held);
   EXPECT_EQ(budget.headroom_bytes(), kBudget - held);
-  const std::string metrics = Get((*app)->metrics_port(), "/metrics");
+  const std::string metrics = HttpGet((*app)->metrics_port(), "/metrics");
   EXPECT_THAT(metrics, AllOf(HasSubstr("purser_queue_memory_bytes{"),
                              HasSubstr("purser_admissions_total{")));
-  EXPECT_THAT(Get((*app)->metrics_port(), "/healthz"), HasSubstr("200"));
-  EXPECT_THAT(Get((*app)->metrics_port(), "/readyz"), HasSubstr("200"));
+  EXPECT_THAT(HttpGet((*app)->metrics_port(), "/healthz"), HasSubstr("200"));
+  EXPECT_THAT(HttpGet((*app)->metrics_port(), "/readyz"), HasSubstr("200"));
 }
 
 TEST_F(SidecarAppTest, SixteenClientsNeverExceedTheBudget) {

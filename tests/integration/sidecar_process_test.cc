@@ -24,6 +24,7 @@
 #include "purser/v1/sidecar.grpc.pb.h"
 #include "tests/fakes/fake_sysfs.h"
 #include "tests/fakes/file_tree.h"
+#include "tests/integration/http_get.h"
 #include "tests/integration/process.h"
 
 namespace purser::integration {
@@ -100,6 +101,16 @@ class SidecarProcessTest : public ::testing::Test {
     return response.used().node_bytes() + response.used().container_bytes();
   }
 
+  static int MetricsPort(const Process& sidecar) {
+    const size_t at = sidecar.output().find("metrics_port=");
+    EXPECT_NE(at, std::string::npos) << sidecar.output();
+    return std::atoi(sidecar.output().c_str() + at + strlen("metrics_port="));
+  }
+  // Status line, headers and body.
+  static std::string Get(const Process& sidecar, const std::string& path) {
+    return HttpGet(MetricsPort(sidecar), path);
+  }
+
   fakes::FileTree tree_;
   fakes::FakeSysfs sysfs_{tree_};
 };
@@ -123,6 +134,49 @@ TEST_F(SidecarProcessTest, ServesUntilSigtermAndLeavesNothing) {
   EXPECT_LT(Clock::now() - begin, 2s);
   EXPECT_FALSE(std::filesystem::exists(socket()));
   EXPECT_EQ(client.Wait(kLong), 3) << "its stream ended";
+}
+
+TEST_F(SidecarProcessTest, SigtermEndsItInTimeThoughTheDeviceIsSlow) {
+  Process sidecar = Start({"--budget=8Mi"}, {"FAKE_SLOW_CALL=destroy_qp"});
+  ASSERT_TRUE(sidecar.WaitForOutput("serving", kLong)) << sidecar.output();
+  Process client({SIDECAR_CLIENT, socket(), "20"});
+  ASSERT_TRUE(client.WaitForOutput("holding 20", kLong)) << client.output();
+  const auto begin = Clock::now();
+  sidecar.Signal(SIGTERM);
+  EXPECT_EQ(sidecar.Wait(kLong), 0) << sidecar.output();
+  EXPECT_LT(Clock::now() - begin, 2s) << "20 x 500 ms of destruction";
+  EXPECT_THAT(sidecar.output(),
+              HasSubstr("the kernel does it at the process's end"));
+  EXPECT_FALSE(std::filesystem::exists(socket()));
+}
+
+TEST_F(SidecarProcessTest, ADeviceThatGoesAndComesBackCostsNoRestart) {
+  Process sidecar = StartServing();
+  Process client({SIDECAR_CLIENT, socket(), "5"});
+  ASSERT_TRUE(client.WaitForOutput("holding 5", kLong)) << client.output();
+  EXPECT_THAT(Get(sidecar, "/readyz"), HasSubstr(" 200 "));
+
+  const auto begin = Clock::now();
+  sysfs_.RemoveDevice("rxe0");
+  EXPECT_TRUE(sidecar.WaitForOutput("RDMA device lost", kLong));
+  EXPECT_LT(Clock::now() - begin, 2s);
+  EXPECT_THAT(sidecar.output(), HasSubstr("queue_pairs=5"));
+  EXPECT_EQ(UsedBytes(), 0u);
+  EXPECT_THAT(
+      Get(sidecar, "/readyz"),
+      AllOf(HasSubstr(" 503 "), HasSubstr("device rxe0 was removed; it is "
+                                          "opened again when it is back")));
+  EXPECT_THAT(Get(sidecar, "/metrics"),
+              HasSubstr("purser_device_open{device=\"rxe0\"} 0"));
+  EXPECT_THAT(Get(sidecar, "/healthz"), HasSubstr(" 200 "));
+
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  EXPECT_TRUE(sidecar.WaitForOutput("open again", kLong));
+  EXPECT_THAT(Get(sidecar, "/readyz"), HasSubstr(" 200 "));
+  Process again({SIDECAR_CLIENT, socket(), "5"});
+  EXPECT_TRUE(again.WaitForOutput("holding 5", kLong)) << again.output();
+  sidecar.Signal(SIGTERM);
+  EXPECT_EQ(sidecar.Wait(kLong), 0) << sidecar.output();
 }
 
 TEST_F(SidecarProcessTest, AKilledSidecarIsUnavailableAndThenReplaced) {
@@ -212,10 +266,7 @@ TEST_F(SidecarProcessTest, WhatIsMissingIsCode1AndNamed) {
 
 TEST_F(SidecarProcessTest, AFailedStartLeavesNoSocketAndNoObjects) {
   Process sidecar = StartServing();
-  const size_t at = sidecar.output().find("metrics_port=");
-  ASSERT_NE(at, std::string::npos) << sidecar.output();
-  const std::string port = std::to_string(
-      std::atoi(sidecar.output().c_str() + at + strlen("metrics_port=")));
+  const std::string port = std::to_string(MetricsPort(sidecar));
   const std::string other = tree_.path("run/other.sock");
   const Ended taken = Fails({"--budget=8Mi", "--socket=" + other,
                              "--metrics-address=127.0.0.1:" + port});

@@ -2,9 +2,14 @@
 //
 // The service over a real unix socket: streams that stand for clients, polls
 // that wait, and data between the queue pairs of two sidecars.
+#include <atomic>
+#include <cstdio>
+#include <deque>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <iterator>
+#include <mutex>
 #include <thread>
 
 #include "gmock/gmock.h"
@@ -309,6 +314,123 @@ TEST(SidecarServiceTest, AWaitingPollEndsWhenItsDeviceIsRemoved) {
   EXPECT_TRUE(
       Eventually([&] { return served.sidecar().broker().Ready().ok(); }));
   client.Connect(client.Create(), queue_pair.local());
+}
+
+long ThreadsOfThisProcess() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+// Calls that a device, here by modify_qp, does not answer until Release().
+class HangingCalls {
+ public:
+  HangingCalls(ServedSidecar& served, Client& client)
+      : verbs_(served.sidecar().verbs()), client_(client) {
+    request_.set_client_id(client.attachment().client_id());
+    request_.set_id(client.Create().id());
+    request_.set_state(v1::QUEUE_PAIR_STATE_RESET);
+    verbs_.Observe([this](std::string_view call) {
+      if (call == "modify_qp") released_.Wait();
+    });
+  }
+  ~HangingCalls() {
+    Release();
+    EXPECT_TRUE(Eventually([&] { return answered_ == started_; }));
+    verbs_.Observe({});
+  }
+  void Start(int count) {
+    started_ += count;
+    for (int i = 0; i < count; ++i) {
+      Call& call = calls_.emplace_back();
+      client_.stub().async()->ModifyQueuePair(
+          &call.context, &request_, &call.response,
+          [this](const grpc::Status& status) {
+            if (status.error_code() == grpc::RESOURCE_EXHAUSTED) {
+              std::lock_guard lock(mutex_);
+              ++refused_;
+              refusal_ = status.error_message();
+            } else {
+              EXPECT_TRUE(status.ok()) << status.error_message();
+            }
+            ++answered_;
+          });
+    }
+  }
+  void Release() { released_.Happen(); }
+  int answered() const { return answered_; }
+  int refused() const { return refused_; }
+  std::string refusal() {
+    std::lock_guard lock(mutex_);
+    return refusal_;
+  }
+
+ private:
+  struct Call {
+    grpc::ClientContext context;
+    v1::ModifyQueuePairResponse response;
+  };
+  fakes::FakeVerbs& verbs_;
+  Client& client_;
+  v1::ModifyQueuePairRequest request_;
+  Occurrence released_;
+  std::deque<Call> calls_;
+  std::mutex mutex_;
+  std::string refusal_;
+  std::atomic<int> started_ = 0, answered_ = 0, refused_ = 0;
+};
+
+TEST(SidecarServiceTest, CallsThatHangMakeABoundedNumberOfThreads) {
+  ServedSidecar served;
+  Client client(served);
+  const v1::QueuePair other = client.Create();
+  HangingCalls hanging(served, client);
+  const long before = ThreadsOfThisProcess();
+  hanging.Start(300);
+  EXPECT_TRUE(Eventually([&] {
+    return ThreadsOfThisProcess() >= before + long{Service::kMaxThreads};
+  }));
+  // What asks no device goes on.
+  EXPECT_TRUE(Client(served).attached());
+  EXPECT_EQ(client.Poll(other.id(), 0).completions_size(), 0);
+  v1::GetBudgetResponse budget;
+  grpc::ClientContext context;
+  EXPECT_TRUE(client.stub().GetBudget(&context, {}, &budget).ok());
+  std::printf("%ld threads, and %ld more with 300 calls that hang\n", before,
+              ThreadsOfThisProcess() - before);
+  EXPECT_LE(ThreadsOfThisProcess(), before + long{Service::kMaxThreads} + 8);
+  EXPECT_EQ(hanging.answered(), 0);
+  hanging.Release();
+  EXPECT_TRUE(Eventually([&] { return hanging.answered() == 300; }));
+  EXPECT_EQ(hanging.refused(), 0) << "they waited their turn";
+}
+
+TEST(SidecarServiceTest, TooManyCallsThatWaitAreRefused) {
+  constexpr int kTaken = Service::kMaxThreads + Service::kMaxWaitingCalls;
+  ServedSidecar served;
+  Client client(served);
+  HangingCalls hanging(served, client);
+  hanging.Start(kTaken + 50);
+  EXPECT_TRUE(Eventually([&] { return hanging.refused() >= 50; }));
+  EXPECT_THAT(hanging.refusal(), HasSubstr("1024 calls wait already, behind 32 "
+                                           "that the device has not answered"));
+  hanging.Release();
+  EXPECT_TRUE(Eventually([&] { return hanging.answered() == kTaken + 50; }));
+  EXPECT_LE(hanging.refused(), 50 + int{Service::kMaxThreads})
+      << "some may come before the first threads have begun";
+}
+
+TEST(SidecarServiceTest, ARequestThatIsTooLargeIsRefused) {
+  ServedSidecar served;
+  Client client(served);
+  v1::RegisterMemoryRequest request;
+  request.set_client_id(client.attachment().client_id());
+  request.set_path(std::string(5 << 20, 'x'));
+  v1::RegisterMemoryResponse response;
+  grpc::ClientContext context;
+  EXPECT_EQ(
+      client.stub().RegisterMemory(&context, request, &response).error_code(),
+      grpc::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Client(served).attached());
 }
 
 TEST(SidecarServiceTest, StopEndsStreamsAndWaitingPollsAtOnce) {

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/unit/sidecar/service_fixture.h"
+#include "tests/unit/sidecar/calls_fixture.h"
 #include "tests/unit/sidecar/watching.h"
 
 namespace purser::sidecar {
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class PostingTest : public ServiceTest {};
+class PostingTest : public CallsTest {};
 
 TEST_F(PostingTest, AFullSendQueueIsAPostFailureNotAnError) {
   const v1::QueuePair queue_pair = Created();
@@ -34,7 +34,7 @@ TEST_F(PostingTest, AFullSendQueueIsAPostFailureNotAnError) {
             1u);
   v1::ListQueuePairsRequest list;
   v1::ListQueuePairsResponse listed;
-  ASSERT_TRUE(service_.ListQueuePairs(nullptr, &list, &listed).ok());
+  ASSERT_TRUE(calls_.ListQueuePairs(list, listed).ok());
   EXPECT_EQ(listed.queue_pairs(0).outstanding_sends(), 127u);
   sidecar_.verbs().ReleaseWire();
 }
@@ -133,9 +133,9 @@ TEST_F(PostingTest, TakesAtMost4096WorkRequestsInOneCall) {
     receive.add_work_requests();
   }
   v1::PostResponse response;
-  EXPECT_EQ(service_.PostSend(nullptr, &send, &response).error_code(),
+  EXPECT_EQ(calls_.PostSend(send, response).error_code(),
             grpc::INVALID_ARGUMENT);
-  EXPECT_EQ(service_.PostReceive(nullptr, &receive, &response).error_code(),
+  EXPECT_EQ(calls_.PostReceive(receive, response).error_code(),
             grpc::INVALID_ARGUMENT);
 }
 

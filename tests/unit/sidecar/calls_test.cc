@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The service's synchronous calls, without a transport. Attach and
-// PollCompletions need one: tests/integration/sidecar_service_test.cc.
-#include "sidecar/service.h"
+// Attach and PollCompletions need a transport:
+// tests/integration/sidecar_service_test.cc.
+#include "sidecar/calls.h"
 
 #include <cerrno>
 
@@ -10,7 +10,7 @@
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
 #include "sidecar/grpc_status.h"
-#include "tests/unit/sidecar/service_fixture.h"
+#include "tests/unit/sidecar/calls_fixture.h"
 
 namespace purser::sidecar {
 namespace {
@@ -29,7 +29,7 @@ v1::Refusal DetailsOf(const grpc::Status& status) {
   return refusal;
 }
 
-TEST_F(ServiceTest, AQueuePairTellsAllThatAPeerAndAPersonNeed) {
+TEST_F(CallsTest, AQueuePairTellsAllThatAPeerAndAPersonNeed) {
   const v1::QueuePair queue_pair = Created();
   EXPECT_GT(queue_pair.id(), 0u);
   EXPECT_EQ(queue_pair.device(), "rxe0");
@@ -55,12 +55,12 @@ TEST_F(ServiceTest, AQueuePairTellsAllThatAPeerAndAPersonNeed) {
   EXPECT_EQ(memory.textbook_bytes(), 2u * 100 * (64 + 16 * 2));
 }
 
-TEST_F(ServiceTest, AQueuePairOfAPortWithoutAddressHasNoGid) {
+TEST_F(CallsTest, AQueuePairOfAPortWithoutAddressHasNoGid) {
   for (int index : {0, 1}) sidecar_.verbs().SetGid("rxe0", 1, index, ibv_gid{});
   EXPECT_EQ(Created().local().gid(), "");
 }
 
-TEST_F(ServiceTest, CreateNamesWhatIsWrongWithTheRequest) {
+TEST_F(CallsTest, CreateNamesWhatIsWrongWithTheRequest) {
   v1::CreateQueuePairRequest request = CreateRequest();
   request.set_device("mlx5_9");
   grpc::Status status = Create(request);
@@ -74,7 +74,7 @@ TEST_F(ServiceTest, CreateNamesWhatIsWrongWithTheRequest) {
   EXPECT_EQ(Create(request).error_code(), grpc::UNAUTHENTICATED);
 }
 
-TEST_F(ServiceTest, RefusalsTravelInTheDetails) {
+TEST_F(CallsTest, RefusalsTravelInTheDetails) {
   v1::CreateQueuePairRequest request = CreateRequest();
   request.mutable_cap()->set_max_send_wr(UINT32_MAX);
   grpc::Status status = Create(request);
@@ -102,9 +102,9 @@ TEST_F(ServiceTest, RefusalsTravelInTheDetails) {
   }
 }
 
-class SmallBudgetTest : public ServiceTest {
+class SmallBudgetTest : public CallsTest {
  protected:
-  SmallBudgetTest() : ServiceTest({.budget_bytes = 256 << 10, .max_qp = 2}) {}
+  SmallBudgetTest() : CallsTest({.budget_bytes = 256 << 10, .max_qp = 2}) {}
 };
 
 TEST_F(SmallBudgetTest, ABudgetRefusalHasTheArithmetic) {
@@ -143,7 +143,7 @@ TEST_F(SmallBudgetTest, TheBudgetTellsItsBoundsAndWhatIsLeft) {
   Create(request);
   v1::GetBudgetRequest get;
   v1::GetBudgetResponse budget;
-  ASSERT_TRUE(service_.GetBudget(nullptr, &get, &budget).ok());
+  ASSERT_TRUE(calls_.GetBudget(get, budget).ok());
   ASSERT_EQ(budget.bounds_size(), 1);
   EXPECT_EQ(budget.bounds(0).source(), v1::BUDGET_SOURCE_EXPLICIT);
   EXPECT_EQ(budget.bounds(0).limit_bytes(), 256u << 10);
@@ -156,12 +156,12 @@ TEST_F(SmallBudgetTest, TheBudgetTellsItsBoundsAndWhatIsLeft) {
   EXPECT_EQ(budget.refusals(), 1u);
 }
 
-TEST_F(ServiceTest, ModifyReturnsTheNewState) {
+TEST_F(CallsTest, ModifyReturnsTheNewState) {
   const v1::QueuePair created = Created();
   Connect(created);
   v1::ListQueuePairsRequest list;
   v1::ListQueuePairsResponse listed;
-  ASSERT_TRUE(service_.ListQueuePairs(nullptr, &list, &listed).ok());
+  ASSERT_TRUE(calls_.ListQueuePairs(list, listed).ok());
   ASSERT_EQ(listed.queue_pairs_size(), 1);
   EXPECT_EQ(listed.queue_pairs(0).state(), v1::QUEUE_PAIR_STATE_RTS);
   EXPECT_EQ(listed.queue_pairs(0).dest_qp_num(), created.qp_num());
@@ -185,47 +185,45 @@ TEST_F(ServiceTest, ModifyReturnsTheNewState) {
   EXPECT_EQ(Modify(modify).error_code(), grpc::NOT_FOUND);
 }
 
-TEST_F(ServiceTest, DestroyReturnsTheBytes) {
+TEST_F(CallsTest, DestroyReturnsTheBytes) {
   const v1::QueuePair created = Created();
   v1::DestroyQueuePairRequest request;
   request.set_client_id(client_);
   request.set_id(created.id());
   v1::DestroyQueuePairResponse response;
-  ASSERT_TRUE(service_.DestroyQueuePair(nullptr, &request, &response).ok());
+  ASSERT_TRUE(calls_.DestroyQueuePair(request, response).ok());
   EXPECT_EQ(response.returned_bytes(), created.memory().total_bytes());
-  EXPECT_EQ(
-      service_.DestroyQueuePair(nullptr, &request, &response).error_code(),
-      grpc::NOT_FOUND);
+  EXPECT_EQ(calls_.DestroyQueuePair(request, response).error_code(),
+            grpc::NOT_FOUND);
 }
 
-TEST_F(ServiceTest, ListsInPages) {
+TEST_F(CallsTest, ListsInPages) {
   for (int i = 0; i < 3; ++i) Created();
   v1::ListQueuePairsRequest request;
   request.set_page_size(2);
   v1::ListQueuePairsResponse first, second;
-  ASSERT_TRUE(service_.ListQueuePairs(nullptr, &request, &first).ok());
+  ASSERT_TRUE(calls_.ListQueuePairs(request, first).ok());
   EXPECT_EQ(first.queue_pairs_size(), 2);
   EXPECT_TRUE(first.more());
   request.set_after_id(first.queue_pairs(1).id());
-  ASSERT_TRUE(service_.ListQueuePairs(nullptr, &request, &second).ok());
+  ASSERT_TRUE(calls_.ListQueuePairs(request, second).ok());
   EXPECT_EQ(second.queue_pairs_size(), 1);
   EXPECT_FALSE(second.more());
   request.set_page_size(1001);
-  EXPECT_EQ(service_.ListQueuePairs(nullptr, &request, &second).error_code(),
+  EXPECT_EQ(calls_.ListQueuePairs(request, second).error_code(),
             grpc::INVALID_ARGUMENT);
 }
 
-TEST_F(ServiceTest, DeregisterMemoryAnswersByOwner) {
+TEST_F(CallsTest, DeregisterMemoryAnswersByOwner) {
   const uint64_t id = Register("buffer", 4096).region_id();
   v1::DeregisterMemoryRequest request;
   v1::DeregisterMemoryResponse response;
   request.set_region_id(id);
   request.set_client_id(sidecar_.Attach("other"));
-  EXPECT_EQ(
-      service_.DeregisterMemory(nullptr, &request, &response).error_code(),
-      grpc::PERMISSION_DENIED);
+  EXPECT_EQ(calls_.DeregisterMemory(request, response).error_code(),
+            grpc::PERMISSION_DENIED);
   request.set_client_id(client_);
-  EXPECT_TRUE(service_.DeregisterMemory(nullptr, &request, &response).ok());
+  EXPECT_TRUE(calls_.DeregisterMemory(request, response).ok());
 }
 
 TEST(GrpcStatusTest, KeepsCodesAndCutsWhatNoHeaderTakes) {

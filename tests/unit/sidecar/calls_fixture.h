@@ -5,18 +5,18 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "sidecar/service.h"
+#include "sidecar/calls.h"
 #include "tests/unit/sidecar/fake_sidecar.h"
 
 namespace purser::sidecar {
 
 // The service of a fake sidecar, called without a transport, and one client.
-class ServiceTest : public ::testing::Test {
+class CallsTest : public ::testing::Test {
  protected:
-  explicit ServiceTest(FakeSidecarOptions options = {})
+  explicit CallsTest(FakeSidecarOptions options = {})
       : sidecar_(std::move(options)),
-        service_(sidecar_.broker(), sidecar_.ledger(), sidecar_.budget(),
-                 sidecar_.counters()),
+        calls_(sidecar_.broker(), sidecar_.ledger(), sidecar_.budget(),
+               sidecar_.counters()),
         client_(sidecar_.Attach("app")) {}
 
   v1::CreateQueuePairRequest CreateRequest() const {
@@ -31,8 +31,7 @@ class ServiceTest : public ::testing::Test {
   grpc::Status Create(const v1::CreateQueuePairRequest& request,
                       v1::QueuePair* queue_pair = nullptr) {
     v1::CreateQueuePairResponse response;
-    const grpc::Status status =
-        service_.CreateQueuePair(nullptr, &request, &response);
+    const grpc::Status status = calls_.CreateQueuePair(request, response);
     if (queue_pair != nullptr) *queue_pair = response.queue_pair();
     return status;
   }
@@ -46,8 +45,7 @@ class ServiceTest : public ::testing::Test {
   grpc::Status Modify(const v1::ModifyQueuePairRequest& request,
                       v1::QueuePair* queue_pair = nullptr) {
     v1::ModifyQueuePairResponse response;
-    const grpc::Status status =
-        service_.ModifyQueuePair(nullptr, &request, &response);
+    const grpc::Status status = calls_.ModifyQueuePair(request, response);
     if (queue_pair != nullptr) *queue_pair = response.queue_pair();
     return status;
   }
@@ -95,8 +93,7 @@ class ServiceTest : public ::testing::Test {
     request.set_access(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                        IBV_ACCESS_REMOTE_READ);
     v1::RegisterMemoryResponse response;
-    const grpc::Status status =
-        service_.RegisterMemory(nullptr, &request, &response);
+    const grpc::Status status = calls_.RegisterMemory(request, response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
@@ -110,20 +107,19 @@ class ServiceTest : public ::testing::Test {
   }
   v1::PostResponse PostSend(const v1::PostSendRequest& request) {
     v1::PostResponse response;
-    const grpc::Status status = service_.PostSend(nullptr, &request, &response);
+    const grpc::Status status = calls_.PostSend(request, response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
   v1::PostResponse PostReceive(const v1::PostReceiveRequest& request) {
     v1::PostResponse response;
-    const grpc::Status status =
-        service_.PostReceive(nullptr, &request, &response);
+    const grpc::Status status = calls_.PostReceive(request, response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
 
   FakeSidecar sidecar_;
-  Service service_;
+  Calls calls_;
   std::string client_;
 };
 
