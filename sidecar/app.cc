@@ -12,11 +12,11 @@
 #include "base/quantity.h"
 #include "base/signals.h"
 #include "base/status_macros.h"
-#include "base/unix_socket.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "sidecar/budget_inputs.h"
 #include "sidecar/device_choice.h"
+#include "sidecar/shared_volume.h"
 
 namespace purser::sidecar {
 namespace {
@@ -68,7 +68,8 @@ absl::StatusOr<std::unique_ptr<App>> App::Create(Config config,
                                                  const Environment& environment,
                                                  rdma::Verbs& verbs) {
   std::unique_ptr<App> app(new App(std::move(config)));
-  PURSER_RETURN_IF_ERROR(base::PrepareUnixSocket(app->config_.SocketPath()));
+  PURSER_RETURN_IF_ERROR(PrepareSharedVolume(app->config_.shared_volume,
+                                             app->config_.SocketPath()));
   PURSER_RETURN_IF_ERROR(AsRuntimeFailure(app->OpenDevices(verbs)));
   PURSER_RETURN_IF_ERROR(app->SetBudget(environment));
   PURSER_RETURN_IF_ERROR(app->ServeClients());
@@ -123,8 +124,7 @@ absl::Status App::ServeClients() {
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr)
-    return absl::UnavailableError("cannot listen on " + socket +
-                                  ": is its directory writable?");
+    return absl::UnavailableError("gRPC cannot listen on " + socket);
   // The pod's containers run as other users. The volume is the pod's own, so
   // whoever reaches the socket belongs to the pod.
   if (chmod(socket.c_str(), 0666) != 0)

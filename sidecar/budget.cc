@@ -15,8 +15,9 @@ namespace {
 constexpr uint64_t kMiB = 1 << 20;
 
 constexpr std::string_view kWaysToGive =
-    "request rdma/wqe-mib in the resources of the sidecar's container (one "
-    "unit is 1 MiB; the device plugin then sets PURSER_QUEUE_MEMORY_BYTES), or "
+    "request rdma/wqe-mib in the resources of the sidecar's container "
+    "(resources: {limits: {rdma/wqe-mib: 64}} for 64 MiB; the device plugin "
+    "then sets PURSER_QUEUE_MEMORY_BYTES), or "
     "start the sidecar with --budget, e.g. --budget 64Mi, or set budget: 64Mi "
     "in its config file";
 

@@ -13,8 +13,10 @@ std::string MemlockHint(const std::string& proc_root) {
   if (!memlock.ok() || !memlock->binds()) return "";
   return fmt::format(
       "; RLIMIT_MEMLOCK is {} and binds this process, since it has no "
-      "CAP_IPC_LOCK: add the capability IPC_LOCK to the sidecar's container, "
-      "or raise the container runtime's memlock limit",
+      "CAP_IPC_LOCK: raise the container runtime's limit on the node "
+      "(LimitMEMLOCK=infinity in containerd's systemd unit), or run the "
+      "sidecar as uid 0 with the capability IPC_LOCK (the chart's value "
+      "sidecar.ipcLock)",
       base::FormatBytes(*memlock->soft_bytes));
 }
 

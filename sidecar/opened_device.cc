@@ -41,8 +41,9 @@ std::string NodeHint(const std::string& name, const std::filesystem::path& node,
         "user)?",
         node.string());
   return fmt::format(
-      "; {} exists on this node, but {} is not in this container: request the "
-      "resource rdma/<pool> of the device plugin for the sidecar's container",
+      "; {} exists on this node, but {} is not in this container: request "
+      "rdma/<pool> in the resources of the sidecar's container, by default "
+      "resources: {{limits: {{rdma/hca: 1}}}}",
       name, node.string());
 }
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/quantity.h"
 #include "base/status_macros.h"
 #include "sidecar/memlock_hint.h"
 #include "spdlog/fmt/fmt.h"
@@ -116,8 +117,12 @@ absl::StatusOr<std::shared_ptr<const Region>> Regions::Register(
 absl::Status Regions::RegistrationFailure(const absl::Status& status) const {
   const std::string text(status.message());
   switch (rdma::ErrnoOf(status)) {
+    case EPERM:  // a limit of 0
     case ENOMEM:
-      return absl::ResourceExhaustedError(text + MemlockHint(proc_root_));
+      return absl::ResourceExhaustedError(fmt::format(
+          "{}: registered memory is pinned, and {} bytes are "
+          "registered already{}",
+          text, base::FormatCount(bytes()), MemlockHint(proc_root_)));
     case EFAULT:
       return absl::FailedPreconditionError(
           text +

@@ -63,13 +63,16 @@ class ChildProcess {
 
 class SidecarProcess {
  public:
+  // `run_by`: a command that runs it, with its arguments.
   explicit SidecarProcess(std::string volume, std::string budget,
-                          const std::string& metrics_port = "0")
+                          const std::string& metrics_port = "0",
+                          const std::vector<std::string>& run_by = {})
       : volume_(std::move(volume)),
-        process_({PURSER_SIDECAR, "--device=rxe0", "--shared-volume=" + volume_,
-                  "--budget=" + budget,
-                  "--metrics-address=127.0.0.1:" + metrics_port,
-                  "--log-level=warn"}) {}
+        process_(
+            Join(run_by, {PURSER_SIDECAR, "--device=rxe0",
+                          "--shared-volume=" + volume_, "--budget=" + budget,
+                          "--metrics-address=127.0.0.1:" + metrics_port,
+                          "--log-level=warn"})) {}
 
   std::string socket() const { return volume_ + "/sidecar.sock"; }
   const std::string& volume() const { return volume_; }
@@ -87,6 +90,12 @@ class SidecarProcess {
   }
 
  private:
+  static std::vector<std::string> Join(std::vector<std::string> first,
+                                       const std::vector<std::string>& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+  }
+
   std::string volume_;
   ChildProcess process_;
 };

@@ -32,9 +32,32 @@ class DeviceChoiceTest : public ::testing::Test {
   Config config_;
 };
 
-TEST_F(DeviceChoiceTest, TakesTheConfiguredOnesUnlooked) {
-  config_.devices = {"mlx5_9"};
-  EXPECT_THAT(*ChooseDevices(config_, verbs_), ElementsAre("mlx5_9"));
+TEST_F(DeviceChoiceTest, TakesTheConfiguredOnesAlone) {
+  for (const char* name : {"rxe0", "rxe1", "rxe2"})
+    sysfs_.AddDevice(fakes::SysfsRxe(name, "eth0"));
+  config_.devices = {"rxe2", "rxe0"};
+  EXPECT_THAT(*ChooseDevices(config_, verbs_), ElementsAre("rxe2", "rxe0"));
+  tree_.Remove("dev/infiniband/uverbs2");
+  EXPECT_THAT(Fault(), AllOf(HasSubstr("the node has rxe2 ("),
+                             HasSubstr("uverbs2"), Not(HasSubstr("rxe1")),
+                             HasSubstr("{limits: {rdma/hca: 1}}")));
+}
+
+TEST_F(DeviceChoiceTest, AWrongNameListsThoseThatThereAre) {
+  for (const char* name : {"rxe0", "rxe1"})
+    sysfs_.AddDevice(fakes::SysfsRxe(name, "eth0"));
+  config_.devices = {"rxe0", "mlx5_7"};
+  EXPECT_THAT(Fault(),
+              HasSubstr("no RDMA device mlx5_7 on this node, which has rxe0, "
+                        "rxe1: correct --device"));
+}
+
+TEST_F(DeviceChoiceTest, ADeviceOfAnotherNetworkNamespaceIsToldFromNone) {
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  tree_.Remove("sys/class/infiniband/rxe0");
+  EXPECT_THAT(Fault(),
+              AllOf(HasSubstr("exclusive"), HasSubstr("hostNetwork: true"),
+                    HasSubstr("rdma system set netns shared")));
 }
 
 TEST_F(DeviceChoiceTest, TakesAllThatTheContainerWasGiven) {
