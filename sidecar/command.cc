@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kFailure = 1;
 constexpr int kBadConfig = 2;
-constexpr std::chrono::milliseconds kStopDeadline{1200};
+constexpr std::chrono::milliseconds kStopDeadline{1000};
 
 Environment ReadEnvironment() {
   Environment environment;

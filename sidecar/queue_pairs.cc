@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sidecar/queue_pairs.h"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "base/status_macros.h"
-#include "sidecar/workers.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
 namespace {
-
-// For destroying many queue pairs.
-constexpr size_t kMaxThreads = 7;
-constexpr size_t kPerThread = 32;
 
 absl::Status Destroyed(uint64_t id) {
   return absl::NotFoundError(
@@ -125,15 +119,8 @@ size_t QueuePairs::EndDevice(const Device& device, const std::string& why) {
 
 void QueuePairs::DestroyAll(
     const Ending& ending, const std::function<absl::Status(uint64_t id)>& why) {
-  std::atomic<size_t> next = 0;
-  const auto destroy = [&] {
-    for (size_t i = next++; i < ending.size(); i = next++)
-      ending[i]->Destroy(why(ending[i]->facts().id));
-  };
-  const size_t threads = std::min(ending.size() / kPerThread, kMaxThreads);
-  Workers others(threads, threads);  // its end waits for them
-  for (size_t i = 0; i < threads && others.Run(destroy); ++i) continue;
-  destroy();
+  for (const auto& queue_pair : ending)
+    queue_pair->Destroy(why(queue_pair->facts().id));
 }
 
 QueuePairs::Ending QueuePairs::Take(

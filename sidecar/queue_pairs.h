@@ -84,8 +84,8 @@ class QueuePairs {
                             const Grant& grant, const OpenedDevice& opened);
   CreateResult Publish(const OpenedDevice& opened,
                        std::shared_ptr<BrokeredQueuePair> queue_pair);
-  // On several threads: each object takes the kernel, or the device's firmware,
-  // a part of a millisecond, and a device's removal waits for all.
+  // One by one: where several threads do it at once, soft-RoCE takes several
+  // times as long.
   static void DestroyAll(const Ending& ending,
                          const std::function<absl::Status(uint64_t id)>& why);
   // Takes from the table.

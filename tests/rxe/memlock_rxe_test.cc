@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -24,7 +25,9 @@ class MemlockOnRxe : public testing::Test {
   void SetUp() override {
     if (!std::filesystem::exists("/sys/class/infiniband/rxe0"))
       GTEST_SKIP() << "there is no rxe0; run it by tests/rxe/run";
-    chmod(tree_.root().c_str(), 0777);
+    // As a volume with fsGroup: its files belong to the group of both.
+    ASSERT_EQ(chown(tree_.root().c_str(), 0, 65532), 0);
+    chmod(tree_.root().c_str(), 02775);
   }
   void Start(const std::string& memlock_bytes) {
     sidecar_ = std::make_unique<SidecarProcess>(
