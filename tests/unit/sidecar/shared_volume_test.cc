@@ -49,9 +49,15 @@ TEST_F(SharedVolumeTest, OneThatIsNotThereIsDescribedAsThePodsSpecHasIt) {
 }
 
 TEST_F(SharedVolumeTest, OneThatMayNotBeWrittenNamesFsGroup) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
-  chmod(tree_.path("run").c_str(), 0500);
-  EXPECT_THAT(Fault("run"), HasSubstr("fsGroup"));
+  chmod(tree_.root().c_str(), 0755);
+  chmod(tree_.path("run").c_str(), 0555);
+  const uid_t user = geteuid();
+  // Root may write everywhere.
+  ASSERT_EQ(seteuid(user == 0 ? 65534 : user), 0);
+  const std::string fault = Fault("run");
+  ASSERT_EQ(seteuid(user), 0);
+  EXPECT_THAT(fault, HasSubstr("may not write there: set "
+                               "securityContext.fsGroup"));
 }
 
 TEST_F(SharedVolumeTest, ASocketPathThatIsTooLongIsTheConfigurationsFault) {
