@@ -43,7 +43,7 @@ def namespace(cluster, request):
     wait_until(lambda: cluster.kubectl("get", "serviceaccount", "default", "--namespace", name, check=False),
                "the namespace has its service account", 30)
     yield name
-    cluster.kubectl("delete", "pods,jobs,deployments", "--all", "--namespace", name, "--wait", "--timeout=90s", timeout=120)
+    cluster.kubectl("delete", "pods,jobs,deployments", "--all", "--namespace", name, "--wait", "--timeout=240s", timeout=260)
     cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 

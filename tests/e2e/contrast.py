@@ -30,6 +30,7 @@ class Sample:
     available: int  # the kernel's MemAvailable
     kubelet_available: int  # node.memory.availableBytes of the kubelet's summary: what eviction goes by
     pod_memory: int  # memory.current of the application's pod
+    culprit_processes: int  # of queue_hog in that pod
     neighbour_processes: int
 
 
@@ -100,8 +101,9 @@ class Watch:
 
     def _read(self):
         for line in self._process.stdout:
-            _, queues, available, memory, processes = map(int, line.split())
-            sample = Sample(time.monotonic() - self._started, queues - self._baseline, available * 1024, self._kubelet_available, memory, processes)
+            _, queues, available, memory, culprit, neighbour_processes = map(int, line.split())
+            sample = Sample(time.monotonic() - self._started, queues - self._baseline, available * 1024, self._kubelet_available, memory,
+                            culprit, neighbour_processes)
             self.samples.append(sample)
             self._told(sample)
 
@@ -116,17 +118,16 @@ def beside_a_neighbour(cluster, name, namespace, told):
 
 
 def without_purser(cluster, namespace, told=lambda sample: None, timeout=400):
-    """Runs the example that opens the device itself until the neighbour dies, or the example gives up; then ends it.
+    """Runs the example that opens the device itself until the neighbour dies, and then ends it (contrast_samples).
 
-    Returns (samples, the neighbour's pod, the application's pod as it was at that moment).
+    Returns (samples, the neighbour's pod).
     """
     with beside_a_neighbour(cluster, "queue-hungry-without-purser", namespace, told) as watch:
         wait_until(lambda: watch.samples and watch.samples[-1].neighbour_processes == 0, "the neighbour is killed", timeout)
-        at_death = cluster.node("pgrep -x queue_hog >/dev/null && echo running || echo gone; pkill -KILL -x queue_hog || true", check=False)
         wait_until(lambda: watch.samples[-1].queue_memory == 0, "the kernel has the queues' memory back", 60)
     victim = wait_until(lambda: next((p for p in [cluster.pod("innocent-neighbour", namespace)] if p["status"]["phase"] == "Failed"), None),
                         "the API server knows of the neighbour's death", 60)
-    return watch.samples, victim, at_death.strip()
+    return watch.samples, victim
 
 
 def with_purser(cluster, namespace, told=lambda sample: None, timeout=400):
