@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/app.h"
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
 #include <utility>
@@ -18,6 +19,10 @@ namespace {
 
 // What is left of the 2 s that a stop may take goes to the registrar and HTTP.
 constexpr std::chrono::milliseconds kServerStop{1000};
+
+// sysfs tells nobody of a port that goes down. A whole scan reads some hundred
+// files for each port; a look whether one is due, four.
+constexpr std::chrono::milliseconds kLook{1000};
 
 std::string UnhealthyReasons(const Advertisement& advertisement) {
   std::string reasons;
@@ -128,21 +133,31 @@ absl::Status App::BindAll() {
 }
 
 void App::Run() {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point next_scan = Clock::now() + config_.rescan_interval;
   while (true) {
     const std::optional<int> signal =
-        base::WaitForSignal(config_.rescan_interval);
+        base::WaitForSignal(std::min(kLook, config_.rescan_interval));
     if (signal == SIGTERM || signal == SIGINT) {
       base::LogInfo("stopping", {{"signal", *signal}});
       break;
     }
-    if (signal == SIGHUP) base::LogInfo("SIGHUP: scanning anew");
+    if (signal == SIGHUP) {
+      base::LogInfo("SIGHUP: scanning anew");
+    } else if (Clock::now() < next_scan &&
+               discovery_.Fingerprint() == fingerprint_) {
+      continue;
+    }
     Rescan();
+    next_scan = Clock::now() + config_.rescan_interval;
   }
   Stop();
 }
 
 void App::Rescan() {
   const bool had_none = inventory_.snapshot() == nullptr;
+  // Before the scan: what changes during it is seen at the next look.
+  fingerprint_ = discovery_.Fingerprint();
   if (!inventory_.Scan().ok()) return;
   for (const std::unique_ptr<ResourceServer>& server : servers_)
     server->Update(inventory_.snapshot());

@@ -29,7 +29,8 @@ class App {
                                                      std::string version);
   ~App();
 
-  // Scans on a timer and on SIGHUP, until SIGTERM or SIGINT.
+  // Scans on a timer, on SIGHUP and when a look shows a change, until SIGTERM
+  // or SIGINT.
   void Run();
   // Scans once, and tells the kubelet what changed.
   void Rescan();
@@ -47,7 +48,8 @@ class App {
   const Config config_;
   // Each is used by those below it, and stopped after them.
   const rdma::Discovery discovery_;
-  Inventory inventory_;  // scanned here -> servers_, metrics_
+  std::string fingerprint_;  // the main thread's: sysfs before the last scan
+  Inventory inventory_;      // scanned here -> servers_, metrics_
   std::vector<std::unique_ptr<Resource>> resources_;      // -> servers_
   const std::shared_ptr<Wakeup> wakeup_;                  // -> registrar_
   std::vector<std::unique_ptr<ResourceServer>> servers_;  // streams -> wakeup_

@@ -271,6 +271,26 @@ absl::StatusOr<SysfsDevice> Discovery::Device(const std::string& name) const {
                   (sysfs_root_ / "class" / "infiniband").string()));
 }
 
+std::string Discovery::Fingerprint() const {
+  const fs::path classes = sysfs_root_ / "class";
+  auto names_in = [](const fs::path& directory) {
+    return ListDirectory(directory).value_or(std::vector<std::string>{});
+  };
+  std::string text;
+  for (const std::string& name : names_in(classes / "infiniband")) {
+    text += name + '\n';
+    const fs::path ports = classes / "infiniband" / name / "ports";
+    for (const std::string& port : names_in(ports))
+      text += port + ' ' + Optional(ports / port / "state") + '\n';
+  }
+  const fs::path verbs = classes / "infiniband_verbs";
+  for (const std::string& name : names_in(verbs))
+    text += name + ' ' + Optional(verbs / name / "ibdev") + '\n';
+  for (const std::string& name : names_in(dev_root_ / "infiniband"))
+    text += name + '\n';
+  return text;
+}
+
 bool Discovery::HasRdmaCm() const {
   std::error_code error;
   return fs::exists(dev_root_ / "infiniband" / "rdma_cm", error);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures: the cluster, Purser installed on it, a namespace of one's own; and what is shown of them when a test fails."""
 
+import contextlib
 import hashlib
 import re
 import secrets
@@ -25,26 +26,42 @@ def cluster():
     return cluster
 
 
+def install(cluster):
+    """Purser as tests/e2e/values.yaml has it, registered with the kubelet."""
+    cluster.helm("upgrade", "--install", "purser", ROOT / "charts/purser", "--namespace", PURSER_NAMESPACE, "--create-namespace",
+                 "--values", VALUES, "--set", "devicePlugin.podAnnotations.image=" + image_digest(), "--wait", "--timeout", "180s",
+                 timeout=240)
+    wait_until(lambda: cluster.resources() == {"rdma/hca": 100, "rdma/wqe-mib": 1024}, "the node has Purser's resources", 30)
+
+
 @pytest.fixture(scope="session")
 def purser(cluster):
-    """Purser as tests/e2e/values.yaml has it, registered with the kubelet. Stays for the next file's tests."""
-    cluster.helm("upgrade", "--install", "purser", ROOT / "charts/purser", "--namespace", PURSER_NAMESPACE,
-                 "--create-namespace", "--values", VALUES, "--set", "devicePlugin.podAnnotations.image=" + image_digest(), "--wait", "--timeout", "180s", timeout=240)
-    wait_until(lambda: cluster.resources() == {"rdma/hca": 100, "rdma/wqe-mib": 1024}, "the node has Purser's resources", 30)
+    """The cluster with Purser on it. It stays for the next file's tests."""
+    install(cluster)
     return cluster
+
+
+@contextlib.contextmanager
+def a_namespace(cluster, name, level="restricted"):
+    """A namespace that enforces a level of the Pod Security Standards; gone, with all in it, afterwards."""
+    name = f"{name}-{secrets.token_hex(2)}"
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=" + level)
+    wait_until(lambda: cluster.kubectl("get", "serviceaccount", "default", "--namespace", name, check=False),
+               "the namespace has its service account", 30)
+    try:
+        yield name
+    finally:
+        cluster.kubectl("delete", "deployments,jobs,pods", "--all", "--namespace", name, "--wait", "--timeout=300s", timeout=330)
+        cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.fixture
 def namespace(cluster, request):
-    """A namespace that enforces the Pod Security Standard `restricted`; gone, with all in it, when the test is over."""
-    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())[:40].strip("-") + "-" + secrets.token_hex(2)
-    cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=" + getattr(request, "param", "restricted"))
-    wait_until(lambda: cluster.kubectl("get", "serviceaccount", "default", "--namespace", name, check=False),
-               "the namespace has its service account", 30)
-    yield name
-    cluster.kubectl("delete", "pods,jobs,deployments", "--all", "--namespace", name, "--wait", "--timeout=240s", timeout=260)
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    """One of the test's own, of level `restricted` or the level that the test is parametrized with."""
+    own = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())[:40].strip("-")
+    with a_namespace(cluster, own, getattr(request, "param", "restricted")) as name:
+        yield name
 
 
 def show(cluster, namespaces):
@@ -73,7 +90,7 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if not report.failed or "cluster" not in item.funcargs:
         return
-    namespaces = [PURSER_NAMESPACE] + [item.funcargs["namespace"]] * ("namespace" in item.funcargs)
+    namespaces = [PURSER_NAMESPACE] + [item.funcargs[name] for name in ("namespace", "neighbourhood") if name in item.funcargs]
     started = time.monotonic()
     try:
         for title, text in show(item.funcargs["cluster"], namespaces):

@@ -59,9 +59,11 @@ class Cluster:
         return self.get("nodes")["items"][0]
 
     def resources(self, field="allocatable"):
-        """What the node has of Purser's resources: {"rdma/hca": 1000, …}."""
-        return {name: int(kubernetes_integer(count)) for name, count in self.the_node()["status"][field].items()
-                if name.startswith("rdma/")}
+        """What the node has of Purser's resources: {"rdma/hca": 1000, …}. Once a plugin has served a name the kubelet goes on
+        listing it, with 0, so those without capacity are left out."""
+        status = self.the_node()["status"]
+        return {name: kubernetes_integer(status[field][name]) for name, capacity in status["capacity"].items()
+                if name.startswith("rdma/") and kubernetes_integer(capacity) > 0}
 
     def pod(self, name, namespace):
         return self.get("pod", name, "--namespace", namespace)
@@ -71,6 +73,10 @@ class Cluster:
         return [event for event in self.get("events", "--namespace", namespace)["items"]
                 if all(event.get(field) == value for field, value in fields.items())]
 
+    def warnings(self, namespace):
+        """Messages of the namespace's Warning events, but for probes: under emulation a program can take seconds to answer."""
+        return [event["message"] for event in self.events(namespace, type="Warning") if event["reason"] != "Unhealthy"]
+
     def logs(self, pod, namespace, container, *arguments):
         return self.kubectl("logs", pod, "--namespace", namespace, "--container", container, *arguments)
 
@@ -78,7 +84,7 @@ class Cluster:
         """Runs a command in a container; returns the finished process (options: check=False, …)."""
         return self.run("kubectl", "exec", pod, "--namespace", namespace, "--container", container, "--", *command, **options)
 
-    def await_pod(self, name, namespace, phase="Running", timeout=120):
+    def await_pod(self, name, namespace, phase="Running", timeout=300):
         """Waits until a pod is Running with all containers ready, or has ended as Succeeded or Failed; returns it."""
 
         def there():

@@ -42,3 +42,16 @@ def sidecar_of(pod):
 
 def application_of(pod):
     return pod["spec"]["containers"][0]
+
+
+def add_container(pod, name, command):
+    """One more application container, like the first."""
+    pod["spec"]["containers"].append({**application_of(pod), "name": name, "command": list(command)})
+
+
+def deployment(pod):
+    """A Deployment of one such pod."""
+    name = pod["metadata"]["name"]
+    template = {"metadata": {"labels": {"app": name}}, "spec": {**pod["spec"], "restartPolicy": "Always"}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}}

@@ -222,14 +222,30 @@ TEST_F(PluginProcessTest, ScansOnSighup) {
   const std::string config = WriteConfig(
       "version: v1\nrescanInterval: 1h\n"
       "resources: {pools: [{resourceName: hca}, {resourceName: late, "
-      "selectors: {devices: [siw*]}}], allowOverlap: true}\n");
+      "selectors: {ifNames: [late0]}}], allowOverlap: true}\n");
   ASSERT_TRUE(kubelet_.Start().ok());
   const auto plugin = Run({"--config", config});
   ASSERT_TRUE(Advertised()) << plugin->output();
-  node_.sysfs().AddDevice(fakes::SysfsSiw("siw0", "eth1"));
+  node_.sysfs().RenameNetdev("eth0", "late0");  // which no look shows
   plugin->Signal(SIGHUP);
   EXPECT_TRUE(kubelet_.WaitForAllocatable("rdma/late", kGenerous))
       << plugin->output();
+}
+
+TEST_F(PluginProcessTest, AChangeIsSeenWithoutTheTimer) {
+  const std::string config = WriteConfig("version: v1\nrescanInterval: 1h\n");
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto plugin = Run({"--config", config});
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  auto has = [&](size_t units) {
+    return kubelet_.WaitFor(
+        kHca, [&](const auto& r) { return r.healthy.size() == units; },
+        kGenerous);
+  };
+  node_.sysfs().SetPortState("rxe0", 1, 1);
+  EXPECT_TRUE(has(0)) << plugin->output();
+  node_.sysfs().SetPortState("rxe0", 1, 4);
+  EXPECT_TRUE(has(1000)) << plugin->output();
 }
 
 TEST_F(PluginProcessTest, ScansOnItsTimer) {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "tests/fakes/fake_sysfs.h"
 
 namespace purser::rdma {
@@ -226,6 +228,31 @@ TEST_F(DiscoveryTest, SingleDevice) {
   const auto missing = discovery_.Device("mlx5_9");
   EXPECT_TRUE(absl::IsNotFound(missing.status()));
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("mlx5_9"));
+}
+
+TEST_F(DiscoveryTest, FingerprintsTellWhatHealthDependsOn) {
+  std::vector<std::string> seen = {discovery_.Fingerprint()};
+  auto is_new = [&] {
+    seen.push_back(discovery_.Fingerprint());
+    EXPECT_EQ(discovery_.Fingerprint(), seen.back()) << "nothing changed";
+    return std::find(seen.begin(), seen.end() - 1, seen.back()) ==
+           seen.end() - 1;
+  };
+  fakes::SysfsFakeDevice loading = fakes::SysfsRxe("rxe0", "eth0");
+  loading.uverbs = false;
+  sysfs_.AddDevice(loading);
+  EXPECT_TRUE(is_new());
+  sysfs_.AddUverbs("rxe0");
+  EXPECT_TRUE(is_new());
+  sysfs_.SetPortState("rxe0", 1, 1);
+  EXPECT_TRUE(is_new());
+  const std::filesystem::path node = tree_.path("dev/infiniband/uverbs0");
+  std::filesystem::remove(node);
+  EXPECT_TRUE(is_new());
+  tree_.Write("sys/class/infiniband_verbs/uverbs0/ibdev", "rxe1\n");
+  EXPECT_TRUE(is_new());
+  sysfs_.RemoveDevice("rxe0");
+  EXPECT_TRUE(is_new());
 }
 
 TEST_F(DiscoveryTest, RdmaCm) {

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers as the kubelet and the node have them: processes to kill, what is freed then, who was restarted."""
+
+
+def container(cluster, pod, namespace, name):
+    """A container's status."""
+    status = cluster.pod(pod, namespace)["status"]
+    return next(container for container in status.get("initContainerStatuses", []) + status.get("containerStatuses", [])
+                if container["name"] == name)
+
+
+def restarts(cluster, namespace):
+    """How often the namespace's containers were restarted: {(pod, container): count}."""
+    return {(pod["metadata"]["name"], container["name"]): container["restartCount"]
+            for pod in cluster.get("pods", "--namespace", namespace)["items"]
+            for kind in ("initContainerStatuses", "containerStatuses") for container in pod["status"].get(kind, [])}
+
+
+def process(cluster, pod, namespace, name):
+    """The pid, on the node, of a container's first process."""
+    own = container(cluster, pod, namespace, name)["containerID"].removeprefix("containerd://")
+    return int(cluster.node(f"sort -n $(find /sys/fs/cgroup/kubepods -path '*/{own}/cgroup.procs') | head -n 1"))
+
+
+def kill_and_await_queue_areas(cluster, pid, queue_bytes, timeout=60):
+    """Kills a process with SIGKILL; the seconds, by the node's clock, until soft-RoCE's queues take no more than that."""
+    return float(cluster.node(f"""
+        begin=$EPOCHREALTIME; kill -KILL {pid}
+        for ((turn = 0; turn < {timeout * 10}; turn++)); do
+          awk '$3 ~ /^rxe_queue_init[+]/ {{ bytes += $2 - 4096 }} END {{ exit bytes > {queue_bytes} }}' /proc/vmallocinfo && break
+          sleep 0.1
+        done
+        awk -v begin=$begin -v end=$EPOCHREALTIME 'BEGIN {{ print end - begin }}'""", timeout=timeout * 3))

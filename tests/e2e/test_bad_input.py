@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked for wrongly is refused in words that say what to do, and the rest of the node goes on."""
+
+import contextlib
+
+import pytest
+import yaml
+
+import pods
+from conftest import VALUES, a_namespace
+from kube import PURSER_NAMESPACE, ROOT, Failed, total, wait_until
+
+INSTALLED = {"rdma/hca": 100, "rdma/wqe-mib": 1024}
+
+
+def changed(pod, change):
+    change(pods.sidecar_of(pod))
+    return pod
+
+
+def limits(**names):
+    """Of the sidecar: resources of the domain rdma, and its memory."""
+    def change(sidecar):
+        sidecar["resources"]["limits"] = {"memory": "48Mi", **{"rdma/" + name.replace("_", "-"): count for name, count in names.items()}}
+    return change
+
+
+# Pod, exit code of its sidecar, and the words that its log, its status and so `kubectl describe pod` must have.
+WRONG = {
+    "zero-units": (changed(pods.sidecar_pod("zero-units"), limits(hca="1", wqe_mib="0")), 1,
+                   ("no queue-memory budget", "request rdma/wqe-mib in the resources of the sidecar's container",
+                    "limits: {rdma/wqe-mib: 64}", "PURSER_QUEUE_MEMORY_BYTES: not set")),
+    "no-units": (changed(pods.sidecar_pod("no-units"), limits(hca="1")), 1,
+                 ("no queue-memory budget", "request rdma/wqe-mib in the resources of the sidecar's container")),
+    "no-device": (changed(pods.sidecar_pod("no-device"), limits(wqe_mib="4")), 1,
+                  ("no RDMA device was given to this container", "the node has rxe0", "limits: {rdma/hca: 1}")),
+    "budget-above": (pods.sidecar_pod("budget-above", units=4, arguments=["--budget=8Mi"]), 2,
+                     ("--budget 8 MiB (8,388,608 bytes) is more than the 4 MiB (4,194,304 bytes) that the device plugin allocated",
+                      "4 units of rdma/wqe-mib", "lower it, leave it out, or request more units")),
+    "wrong-device": (pods.sidecar_pod("wrong-device", units=4, arguments=["--device=mlx5_7"]), 1,
+                     ("no RDMA device mlx5_7 on this node, which has rxe0", "correct --device")),
+    "no-volume": (changed(pods.sidecar_pod("no-volume", units=4), lambda sidecar: sidecar.pop("volumeMounts")), 1,
+                  ("no shared volume at /run/purser", "volumeMounts: [{name: purser, mountPath: /run/purser}]")),
+    "read-only-volume": (changed(pods.sidecar_pod("read-only-volume", units=4),
+                                 lambda sidecar: sidecar["volumeMounts"][0].update(readOnly=True)), 1,
+                         ("/run/purser/sidecar.sock: EROFS", "take readOnly: true out of the sidecar's volumeMounts")),
+}
+
+
+@pytest.fixture(scope="module")
+def neighbourhood(purser):
+    """A namespace with a pod that is right and holds queue pairs, and beside it all that are wrong."""
+    with a_namespace(purser, "bad-input") as name:
+        purser.apply(pods.sidecar_pod("right", command=["purser", "qp", "create", "--count", "3"]),
+                     *[pod for pod, _, _ in WRONG.values()], namespace=name)
+        purser.await_pod("right", name)
+        yield name
+
+
+def status_of_sidecar(cluster, name, namespace):
+    return cluster.pod(name, namespace)["status"]["initContainerStatuses"][0]
+
+
+def last_end(status):
+    """How a container that is started again and again ended the last time."""
+    return status["state"].get("terminated") or status.get("lastState", {}).get("terminated")
+
+
+def readiness(cluster, pod):
+    """The code and the text of the plugin's /readyz."""
+    *text, code = cluster.node(f"curl -s --max-time 10 -w '\\n%{{http_code}}' http://{pod['status']['podIP']}:9836/readyz").splitlines()
+    return int(code), "\n".join(text)
+
+
+# The first of the file: nobody may hold the device open.
+def test_a_node_without_rdma(purser, namespace):
+    plugin = purser.plugin_pod()
+    bare = changed(pods.sidecar_pod("bare"), limits())
+    plain = pods.sidecar_pod("plain")
+    del plain["spec"]["initContainers"]
+    purser.node("rdma link delete rxe0")
+    try:
+        wait_until(lambda: purser.resources() == {}, "the plugin withdraws what is gone", 60)
+        purser.apply(pods.sidecar_pod("app", units=4), bare, plain, namespace=namespace)
+        # The node goes on: a pod that wants no RDMA runs.
+        purser.await_pod("plain", namespace)
+        # One that asks for it waits for a node that has it, and is told so.
+        wait_until(lambda: [e for e in purser.events(namespace, reason="FailedScheduling")
+                            if e["involvedObject"]["name"] == "app" and "Insufficient rdma/hca" in e["message"]],
+                   "the scheduler says why it waits", 60)
+        # One that does not ask, but has a sidecar, is told what is missing.
+        end = wait_until(lambda: last_end(status_of_sidecar(purser, "bare", namespace)), "the sidecar has ended", 120)
+        assert end["exitCode"] == 1
+        for word in ("no RDMA device: /sys/class/infiniband has no entry", "no RDMA driver is loaded on this node", "request rdma/<pool>"):
+            assert word in end["message"], end["message"]
+        assert purser.pod("app", namespace)["status"]["phase"] == "Pending"
+
+        assert "no RDMA device on this node: advertising 0 and looking again" in purser.logs(plugin["metadata"]["name"], PURSER_NAMESPACE, "device-plugin")
+        code, text = readiness(purser, plugin)
+        assert code == 200 and "rdma/hca: ready, 0 units: no usable RDMA device on this node" in text, text
+    finally:
+        purser.node("rdma link add rxe0 type rxe netdev dummy0")
+    wait_until(lambda: purser.resources() == INSTALLED, "the node has its resources again", 60)
+    purser.await_pod("app", namespace)
+    assert purser.plugin_pod()["status"]["containerStatuses"][0]["restartCount"] == plugin["status"]["containerStatuses"][0]["restartCount"]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_sidecar_that_cannot_do_its_work_says_why(purser, neighbourhood, name):
+    _, code, words = WRONG[name]
+    end = wait_until(lambda: last_end(status_of_sidecar(purser, name, neighbourhood)), "the sidecar has ended", 120)
+    assert end["exitCode"] == code
+    described = purser.kubectl("describe", "pod", name, "--namespace", neighbourhood)
+    for place in (end["message"], " ".join(described.split())):
+        for word in words:
+            assert word in place, place
+
+    # The application was not started, and the pod is not ready.
+    status = purser.pod(name, neighbourhood)["status"]
+    assert status["phase"] == "Pending"
+    assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
+    conditions = {condition["type"]: condition for condition in status["conditions"]}
+    assert conditions["Ready"]["status"] == "False" and conditions["Initialized"]["status"] == "False"
+    assert "purser-sidecar" in conditions["Initialized"]["message"]
+
+    def told():
+        return [e for e in purser.events(neighbourhood, type="Warning", reason="BackOff")
+                if e["involvedObject"]["name"] == name and "purser-sidecar" in e["message"]]
+
+    wait_until(told, "an event says that the sidecar is started again and again", 60)
+
+
+def test_a_fraction_of_a_unit_is_refused_by_the_api_server(purser, neighbourhood):
+    with pytest.raises(Failed) as refusal:
+        purser.apply(changed(pods.sidecar_pod("half"), limits(hca="1", wqe_mib="0.5")), namespace=neighbourhood)
+    assert "limits[rdma/wqe-mib]" in str(refusal.value) and "must be an integer" in str(refusal.value)
+
+
+def test_an_application_without_the_volume_is_told_so(purser, neighbourhood):
+    pod = pods.sidecar_pod("deaf", units=4, command=["purser", "budget"])
+    pods.application_of(pod).pop("volumeMounts")
+    purser.apply(pod, namespace=neighbourhood)
+    purser.await_pod("deaf", neighbourhood, phase="Failed")
+    assert purser.pod("deaf", neighbourhood)["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
+    log = purser.logs("deaf", neighbourhood, "application")
+    assert "no sidecar answers at" in log and "/run/purser/sidecar.sock" in log and "mount" in log, log
+
+
+def is_unharmed(cluster, namespace):
+    """The pod that is right was never restarted and has its queue pairs."""
+    status = cluster.pod("right", namespace)["status"]
+    assert [c["restartCount"] for c in status["initContainerStatuses"] + status["containerStatuses"]] == [0, 0]
+    assert all(c["ready"] for c in status["initContainerStatuses"] + status["containerStatuses"])
+    return total(cluster.sidecar_metrics("right", namespace), "purser_queue_pairs") == 3
+
+
+def test_the_rest_of_the_node_is_unharmed(purser, neighbourhood):
+    assert is_unharmed(purser, neighbourhood)
+    assert purser.resources() == INSTALLED
+    assert purser.plugin_pod()["status"]["containerStatuses"][0]["ready"]
+    purser.apply(pods.sidecar_pod("another", units=900), namespace=neighbourhood)
+    purser.await_pod("another", neighbourhood)
+    purser.kubectl("delete", "pod", "another", "--namespace", neighbourhood, "--wait", "--timeout=300s", timeout=330)
+
+
+def second_plugin(cluster, namespace):
+    return cluster.get("pods", "--namespace", namespace, "-l", "app.kubernetes.io/component=device-plugin")["items"][0]
+
+
+@contextlib.contextmanager
+def second_release(cluster, namespace, *values):
+    """Another Purser on the same node."""
+    try:
+        cluster.helm("install", "second", ROOT / "charts/purser", "--namespace", namespace, "--values", VALUES, *values)
+        yield
+    finally:
+        cluster.helm("uninstall", "second", "--namespace", namespace, "--wait", "--timeout=300s", timeout=330)
+
+
+@pytest.mark.parametrize("namespace", ["privileged"], indirect=True, ids=[""])
+def test_a_second_plugin_of_the_same_resources_ends_and_leaves_the_first_alone(purser, neighbourhood, namespace):
+    first = purser.plugin_pod()
+    with second_release(purser, namespace):
+        def ended():
+            return last_end(second_plugin(purser, namespace)["status"]["containerStatuses"][0])
+
+        end = wait_until(ended, "the second plugin has ended", 120)
+        assert end["exitCode"] == 1
+        for word in ("another device plugin serves rdma/hca on this node", "purser-rdma-hca.sock", "uninstall one of them"):
+            assert word in end["message"], end["message"]
+        wait_until(lambda: purser.events(namespace, type="Warning", reason="BackOff"), "an event says that it is started again and again", 60)
+        assert not second_plugin(purser, namespace)["status"]["containerStatuses"][0]["ready"]
+        assert purser.resources() == INSTALLED
+    assert purser.resources() == INSTALLED
+    now = purser.plugin_pod()
+    assert now["metadata"]["uid"] == first["metadata"]["uid"]
+    assert now["status"]["containerStatuses"][0]["restartCount"] == first["status"]["containerStatuses"][0]["restartCount"]
+    assert readiness(purser, now)[0] == 200
+    assert is_unharmed(purser, neighbourhood)
+
+
+@pytest.mark.parametrize("namespace", ["privileged"], indirect=True, ids=[""])
+def test_a_pool_that_selects_no_device_advertises_none_and_says_so(purser, neighbourhood, namespace):
+    """Also: a second plugin with names of its own serves beside the first."""
+    pool = '[{"resourcePrefix": "second.example", "resourceName": "hca", "selectors": {"devices": ["mlx5_*"]}}]'
+    with second_release(purser, namespace, "--set-json", "config.resources.pools=" + pool, "--set", "sidecar.hcaResource=second.example/hca",
+                        "--set", "config.resources.queueMemory.enabled=false"):
+        name = wait_until(lambda: second_plugin(purser, namespace), "there is a pod", 30)["metadata"]["name"]
+        pod = purser.await_pod(name, namespace)
+        log = purser.logs(name, namespace, "device-plugin")
+        for word in ("no RDMA device of this node is selected by the pool", "second.example/hca", "rxe0"):
+            assert word in log, log
+        code, text = readiness(purser, pod)
+        assert code == 200 and "second.example/hca: ready, 0 units" in text, text
+        assert purser.the_node()["status"]["allocatable"].get("second.example/hca", "0") == "0"
+        assert purser.resources() == INSTALLED
+    assert is_unharmed(purser, neighbourhood)
+
+
+def config_map(cluster):
+    return cluster.get("configmap", "purser", "--namespace", PURSER_NAMESPACE)
+
+
+def set_config(cluster, text):
+    """Puts it into the ConfigMap, and waits until the kubelet has brought it into the plugin's pod."""
+    pod = cluster.plugin_pod()["metadata"]
+    cluster.kubectl("patch", "configmap", "purser", "--namespace", PURSER_NAMESPACE, "--type=merge", "--patch-file=/dev/stdin",
+                    stdin=yaml.safe_dump({"data": {"config.yaml": text}}))
+    # A change of the pod makes the kubelet look now, not within a minute or two.
+    cluster.kubectl("annotate", "pod", pod["name"], "--namespace", PURSER_NAMESPACE, "--overwrite", f"purser.dev/looked-at={hash(text)}")
+    path = f"/var/lib/kubelet/pods/{pod['uid']}/volumes/kubernetes.io~configmap/config/config.yaml"
+    wait_until(lambda: cluster.node("cat " + path) == text, "the pod sees the new configuration", 150)
+
+
+def test_a_config_map_that_is_broken_while_the_plugin_runs(purser, neighbourhood):
+    good = config_map(purser)["data"]["config.yaml"]
+    broken = good.replace("rdmaHcaMax: 100", "rdmaHcaMaximum: 100").replace("capacity: 1Gi", "capacity: plenty")
+    restarts = purser.plugin_pod()["status"]["containerStatuses"][0]["restartCount"]
+    name = purser.plugin_pod()["metadata"]["name"]
+    try:
+        set_config(purser, broken)
+        # The plugin goes on with what it read at its start.
+        assert purser.plugin_pod()["status"]["containerStatuses"][0]["restartCount"] == restarts
+        assert readiness(purser, purser.plugin_pod())[0] == 200
+        assert purser.resources() == INSTALLED
+
+        # When it starts again it says what is wrong, all at once.
+        purser.node("kill $(pidof purser-device-plugin)")
+
+        def ended():
+            end = last_end(purser.plugin_pod()["status"]["containerStatuses"][0])
+            return end if end and end["exitCode"] == 2 else None
+
+        message = wait_until(ended, "the plugin ends with exit code 2", 120)["message"]
+        for word in ("the configuration is not valid", "/etc/purser/config.yaml:4:", "rdmaHcaMaximum", "did you mean rdmaHcaMax",
+                     "/etc/purser/config.yaml:7:", "plenty"):
+            assert word in message, message
+        wait_until(lambda: [e for e in purser.events(PURSER_NAMESPACE, type="Warning", reason="BackOff") if e["involvedObject"]["name"] == name],
+                   "an event says that it is started again and again", 60)
+        assert not purser.plugin_pod()["status"]["containerStatuses"][0]["ready"]
+        assert is_unharmed(purser, neighbourhood)
+    finally:
+        set_config(purser, good)
+        purser.kubectl("delete", "pod", name, "--namespace", PURSER_NAMESPACE, "--wait", "--timeout=300s", timeout=330)
+        wait_until(lambda: purser.resources() == INSTALLED, "the node has its resources again", 120)
+    assert is_unharmed(purser, neighbourhood)

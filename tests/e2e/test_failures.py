@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of a pod that die: what they held is gone, and the rest goes on."""
+
+import concurrent.futures
+import json
+
+import node
+import pods
+from kube import total, wait_until
+
+# Holds queue pairs until the sidecar ends, asks a sidecar that is not there, waits for it and asks again.
+APPLICATION = """
+purser qp create "$@"; echo "exit code $? of who held queue pairs"
+purser budget; echo "exit code $? of who asked then"
+purser --wait 300 budget; echo "exit code $? of who waited"
+"""
+
+
+def purser_command(cluster, namespace, *arguments, **options):
+    return cluster.execute("app", namespace, "application", "purser", *arguments, **options)
+
+
+def start_application(threads, cluster, namespace, *arguments):
+    return threads.submit(cluster.execute, "app", namespace, "application", "sh", "-c", APPLICATION, "sh", *arguments, timeout=600)
+
+
+def await_queue_pairs(cluster, namespace, count):
+    wait_until(lambda: total(cluster.sidecar_metrics("app", namespace), "purser_queue_pairs") == count, f"{count} queue pairs", 60, interval=1)
+
+
+def application_saw_it(application):
+    """UNAVAILABLE to who held queue pairs and to who asked in between, and then a sidecar again."""
+    done = application.result()
+    for words in ("exit code 1 of who held queue pairs", "exit code 4 of who asked then", "exit code 0 of who waited"):
+        assert words in done.stdout, (done.stdout, done.stderr)
+    assert "no sidecar answers" in done.stderr, done.stderr
+
+
+def test_a_killed_sidecar_comes_back(purser, namespace):
+    purser.apply(pods.sidecar_pod("app"), namespace=namespace)
+    purser.await_pod("app", namespace)
+    baseline = purser.queue_areas()
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        application = start_application(threads, purser, namespace, "--count", "5")
+        await_queue_pairs(purser, namespace, 5)
+        assert purser.queue_areas() > baseline
+        freed = node.kill_and_await_queue_areas(purser, node.process(purser, "app", namespace, "purser-sidecar"), baseline)
+        print(f"kernel memory of a killed sidecar's queues was back after {freed:.2f} s")
+        application_saw_it(application)
+    assert freed < 2
+    sidecar_was_restarted(purser, namespace, reason="Error")
+    works_again(purser, namespace, baseline)
+
+
+def test_a_sidecar_out_of_memory_comes_back(purser, namespace):
+    """Five KiB of a sidecar's own memory go with each queue pair: enough of them exceed a limit that is too low."""
+    pod = pods.sidecar_pod("app")
+    for kind in ("requests", "limits"):
+        pods.sidecar_of(pod)["resources"][kind]["memory"] = "8Mi"
+    purser.apply(pod, namespace=namespace)
+    purser.await_pod("app", namespace)
+    baseline = purser.queue_areas()
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        application_saw_it(start_application(threads, purser, namespace, "--count", "3000", "--send-wr", "1", "--recv-wr", "1"))
+    sidecar_was_restarted(purser, namespace, reason="OOMKilled")
+    works_again(purser, namespace, baseline)
+
+
+def sidecar_was_restarted(cluster, namespace, reason):
+    """By the kubelet, once, and nobody else."""
+    wait_until(lambda: node.container(cluster, "app", namespace, "purser-sidecar")["started"], "the sidecar is started", 60)
+    last = node.container(cluster, "app", namespace, "purser-sidecar")["lastState"]["terminated"]
+    assert (last["reason"], last["exitCode"]) == (reason, 137)
+    assert node.restarts(cluster, namespace) == {("app", "purser-sidecar"): 1, ("app", "application"): 0}
+
+
+def works_again(cluster, namespace, baseline):
+    """The new sidecar holds nothing, and gives what it is asked for."""
+    assert cluster.queue_areas() == baseline
+    assert total(cluster.sidecar_metrics("app", namespace), "purser_queue_pairs") == 0
+    purser_command(cluster, namespace, "qp", "create", "--count", "3", "--detach")
+    listed = json.loads(purser_command(cluster, namespace, "qp", "list", "-o", "json").stdout)
+    assert len(listed["queuePairs"]) == 3
+    purser_command(cluster, namespace, "qp", "destroy", "--all")
+    assert cluster.queue_areas() == baseline
+
+
+def test_queue_pairs_of_a_killed_application_are_gone_within_two_seconds(purser, namespace):
+    pod = pods.sidecar_pod("app")
+    pods.add_container(pod, "holder", ["purser", "qp", "create", "--count", "20"])
+    baseline = purser.queue_areas()
+    purser.apply(pod, namespace=namespace)
+    purser.await_pod("app", namespace)
+    await_queue_pairs(purser, namespace, 20)
+    assert purser.queue_areas() > baseline
+    freed = node.kill_and_await_queue_areas(purser, node.process(purser, "app", namespace, "holder"), baseline)
+    print(f"kernel memory of a killed application's queue pairs was back after {freed:.2f} s")
+    assert freed < 2
+    metrics = purser.sidecar_metrics("app", namespace)
+    assert total(metrics, "purser_queue_pairs") == 0
+    assert total(metrics, "purser_queue_memory_bytes") == 0
+    assert node.restarts(purser, namespace) == {("app", "purser-sidecar"): 0, ("app", "application"): 0, ("app", "holder"): 0}
