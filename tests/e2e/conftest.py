@@ -29,8 +29,8 @@ def cluster():
 def install(cluster):
     """Purser as tests/e2e/values.yaml has it, registered with the kubelet."""
     cluster.helm("upgrade", "--install", "purser", ROOT / "charts/purser", "--namespace", PURSER_NAMESPACE, "--create-namespace",
-                 "--values", VALUES, "--set", "devicePlugin.podAnnotations.image=" + image_digest(), "--wait", "--timeout", "180s",
-                 timeout=240)
+                 "--values", VALUES, "--set", "devicePlugin.podAnnotations.image=" + image_digest(), "--wait", "--timeout", "300s",
+                 timeout=330)
     wait_until(lambda: cluster.resources() == {"rdma/hca": 100, "rdma/wqe-mib": 1024}, "the node has Purser's resources", 30)
 
 

@@ -36,17 +36,17 @@ def test_prometheus_answers_every_query_of_the_dashboard(purser, prometheus, nam
     def up(job, **labels):
         return [metric for metric, up in prometheus.query(f'up{{job="{job}"}}') if up == 1 and labels.items() <= metric.items()]
 
-    wait_until(lambda: up("purser-device-plugin", node=node), "the plugin is scraped", 60)
+    wait_until(lambda: up("purser-device-plugin", node=node), "the plugin is scraped", 180)
     purser.apply(pods.sidecar_pod("app"), namespace=namespace)
     purser.await_pod("app", namespace)
     own = {"namespace": namespace, "pod": "app"}
-    wait_until(lambda: up("purser-sidecar", node=node, container="purser-sidecar", **own), "the sidecar is scraped", 60)
+    wait_until(lambda: up("purser-sidecar", node=node, container="purser-sidecar", **own), "the sidecar is scraped", 180)
     # Twice, so that an increase is seen.
-    wait_until(lambda: prometheus.query(f'count_over_time(purser_build_info{{namespace="{namespace}"}}[1m])')[0][1] >= 2,
-               "the sidecar was scraped before anything happened", 60)
+    wait_until(lambda: prometheus.query(f'count_over_time(purser_build_info{{namespace="{namespace}"}}[1m]) >= 2'),
+               "the sidecar was scraped before anything happened", 180)
     use(purser, namespace)
 
-    done = prometheus.dashboard_queries(wait=90)
+    done = prometheus.dashboard_queries(wait=180)
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout)
 
@@ -65,13 +65,13 @@ def test_prometheus_answers_every_query_of_the_dashboard(purser, prometheus, nam
     rules = [rule for group in prometheus.api("rules")["groups"] for rule in group["rules"]]
     assert len(rules) >= 10
     wait_until(lambda: all(rule["health"] == "ok" for group in prometheus.api("rules")["groups"] for rule in group["rules"]),
-               "every alert is evaluated", 30)
+               "every alert is evaluated", 90)
 
     def firing():
         return [alert["labels"] for alert in prometheus.api("alerts")["alerts"] if alert["state"] == "firing"]
 
     expected = {"alertname": "PurserQueuePairsRefused", "namespace": namespace, "pod": "app", "reason": "budget"}
-    wait_until(lambda: [labels for labels in firing() if expected.items() <= labels.items()], "the refusal's alert fires", 30)
+    wait_until(lambda: [labels for labels in firing() if expected.items() <= labels.items()], "the refusal's alert fires", 90)
     assert {labels["alertname"] for labels in firing() if labels.get("namespace") == namespace} == {"PurserQueuePairsRefused"}
 
 
