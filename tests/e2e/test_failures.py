@@ -53,10 +53,11 @@ def test_a_killed_sidecar_comes_back(purser, namespace):
 
 
 def test_a_sidecar_out_of_memory_comes_back(purser, namespace):
-    """Five KiB of a sidecar's own memory go with each queue pair: enough of them exceed a limit that is too low."""
+    """Five KiB of a sidecar's own memory go with each queue pair: enough of them exceed a limit that is too low. Its
+    startup probe, a program beside it, has to fit into that, too."""
     pod = pods.sidecar_pod("app")
     for kind in ("requests", "limits"):
-        pods.sidecar_of(pod)["resources"][kind]["memory"] = "8Mi"
+        pods.sidecar_of(pod)["resources"][kind]["memory"] = "12Mi"
     purser.apply(pod, namespace=namespace)
     purser.await_pod("app", namespace)
     baseline = purser.queue_areas()
