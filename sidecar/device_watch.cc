@@ -46,7 +46,7 @@ void DeviceWatch::Run() {
 }
 
 bool DeviceWatch::UntilLost() {
-  absl::StatusOr<std::shared_ptr<OpenedDevice>> opened = device_.Opened();
+  const absl::StatusOr<std::shared_ptr<OpenedDevice>> opened = device_.Opened();
   if (!opened.ok()) return true;
   const std::optional<std::string> why =
       DeviceEvents(**opened, stop_event_.get(), times_.look_every)
@@ -58,7 +58,6 @@ bool DeviceWatch::UntilLost() {
                .wait = times_.retry_every,
                .next = Clock::now() + times_.retry_every};
   device_.Lose(*why);
-  opened = absl::UnavailableError(*why);  // lets go of it
   on_lost_(*why);
   return true;
 }
