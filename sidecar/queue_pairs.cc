@@ -15,6 +15,17 @@ absl::Status Destroyed(uint64_t id) {
       fmt::format("queue pair {} was destroyed meanwhile", id));
 }
 
+// Of a queue pair's facts, or of what is left of them.
+template <typename Owned>
+absl::Status CheckOwner(const std::string& client_id, uint64_t id,
+                        const Owned& owned) {
+  if (owned.owner == client_id || owned.detached) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      fmt::format("queue pair {} belongs to another client (\"{}\") and is "
+                  "not detached",
+                  id, owned.client_name));
+}
+
 }  // namespace
 
 QueuePairs::QueuePairs(const Clients& clients, const Admission& admission,
@@ -34,18 +45,15 @@ absl::StatusOr<std::shared_ptr<BrokeredQueuePair>> QueuePairs::Find(
     const std::string& client_id, uint64_t id) const {
   PURSER_RETURN_IF_ERROR(clients_.NameOf(client_id).status());
   std::lock_guard lock(mutex_);
-  if (const auto lost = lost_.find(id); lost != lost_.end())
+  if (const auto lost = lost_.find(id); lost != lost_.end()) {
+    PURSER_RETURN_IF_ERROR(CheckOwner(client_id, id, lost->second));
     return lost->second.why;
+  }
   const auto found = queue_pairs_.find(id);
   if (found == queue_pairs_.end())
     return absl::NotFoundError(fmt::format(
         "no queue pair {}: it was destroyed, or never created", id));
-  const BrokeredQueuePair::Facts& facts = found->second->facts();
-  if (facts.owner != client_id && !facts.detached)
-    return absl::PermissionDeniedError(
-        fmt::format("queue pair {} belongs to another client (\"{}\") and is "
-                    "not detached",
-                    id, facts.client_name));
+  PURSER_RETURN_IF_ERROR(CheckOwner(client_id, id, found->second->facts()));
   return found->second;
 }
 
@@ -55,7 +63,10 @@ absl::StatusOr<uint64_t> QueuePairs::Destroy(const std::string& client_id,
       Find(client_id, id);
   {
     std::lock_guard lock(mutex_);
-    lost_.erase(id);
+    if (absl::IsUnavailable(queue_pair.status())) {
+      lost_.erase(id);
+      return 0;
+    }
     if (!queue_pair.ok()) return queue_pair.status();
     if (queue_pairs_.erase(id) == 0) return Destroyed(id);
   }
@@ -110,7 +121,8 @@ size_t QueuePairs::EndDevice(const Device& device, const std::string& why) {
     for (const auto& queue_pair : ending) {
       const BrokeredQueuePair::Facts& facts = queue_pair->facts();
       if (clients_.IsLive(facts.owner))
-        lost_[facts.id] = {facts.owner, reason(facts.id)};
+        lost_[facts.id] = {facts.owner, facts.client_name, facts.detached,
+                           reason(facts.id)};
     }
   }
   DestroyAll(ending, reason);

@@ -53,7 +53,7 @@ class QueuePairs {
   // (it ended with its device).
   absl::StatusOr<std::shared_ptr<BrokeredQueuePair>> Find(
       const std::string& client_id, uint64_t id) const;
-  // The bytes returned to the budget.
+  // The bytes returned to the budget; 0 for one that ended with its device.
   absl::StatusOr<uint64_t> Destroy(const std::string& client_id, uint64_t id);
   Page List(uint64_t after_id, size_t page_size) const;
   std::vector<std::shared_ptr<BrokeredQueuePair>> All() const;
@@ -70,7 +70,8 @@ class QueuePairs {
   using Ending = std::vector<std::shared_ptr<BrokeredQueuePair>>;
   // A queue pair that ended with its device.
   struct Lost {
-    std::string owner;
+    std::string owner, client_name;
+    bool detached = false;
     absl::Status why;
   };
 

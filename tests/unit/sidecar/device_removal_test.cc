@@ -90,9 +90,11 @@ TEST_F(DeviceRemovalTest, CallsOnWhatWasLostAreUnavailableUntilItIsDestroyed) {
       absl::IsUnavailable(queue_pair->work_queue().PostSend({&send, 1}).ended));
 
   QueuePairs& queue_pairs = sidecar_.queue_pairs();
-  EXPECT_TRUE(absl::IsUnavailable(queue_pairs.Destroy(client_, id).status()));
-  EXPECT_TRUE(absl::IsNotFound(queue_pairs.Destroy(client_, id).status()));
   const std::string other = sidecar_.Attach("other");
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(queue_pairs.Destroy(other, id).status()));
+  EXPECT_EQ(queue_pairs.Destroy(client_, id).value(), 0u);
+  EXPECT_TRUE(absl::IsNotFound(queue_pairs.Destroy(client_, id).status()));
   EXPECT_TRUE(absl::IsUnavailable(queue_pairs.Find(other, detached).status()));
   sidecar_.broker().Detach(client_);
   EXPECT_TRUE(Eventually([&] {
