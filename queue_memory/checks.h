@@ -45,4 +45,12 @@ constexpr Ring RingOf(uint64_t stride, uint64_t slots) {
           .bytes = stride * slots};
 }
 
+// A power of two of entries for `wr` of them, one more to tell full from empty.
+constexpr Ring RingWithSpare(uint64_t stride, uint64_t wr) {
+  const uint64_t entries = NextPowerOfTwo(wr + 1);
+  Ring ring = RingOf(stride, entries);
+  ring.slots = static_cast<uint32_t>(entries - 1);
+  return ring;
+}
+
 }  // namespace purser::queue_memory

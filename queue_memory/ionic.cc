@@ -19,11 +19,8 @@ constexpr uint32_t kArrayBytesPerReceive = 24;
 constexpr uint32_t kObjectStruct = 1024;
 
 Ring Queue(uint64_t wr, uint64_t entry_bytes) {
-  const uint64_t stride =
-      NextPowerOfTwo(Max<uint64_t>(entry_bytes, kLeastStride));
-  Ring ring = RingOf(stride, NextPowerOfTwo(wr + 1));
-  ring.slots = static_cast<uint32_t>(ring.bytes / stride - 1);
-  return ring;
+  return RingWithSpare(NextPowerOfTwo(Max<uint64_t>(entry_bytes, kLeastStride)),
+                       wr);
 }
 
 QueueMemory QueuePair(const DeviceLimits& limits,
@@ -53,10 +50,8 @@ QueueMemory QueuePair(const DeviceLimits& limits,
 
 QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   QueueMemory memory;
-  const uint64_t entries = NextPowerOfTwo(uint64_t{cqe} + 1);
-  memory.completion_ring = RingOf(limits.cqe_size, entries);
-  memory.completion_ring.slots = memory.cap_cqe =
-      static_cast<uint32_t>(entries - 1);
+  memory.completion_ring = RingWithSpare(limits.cqe_size, cqe);
+  memory.cap_cqe = memory.completion_ring.slots;
   memory.completion.container =
       RoundUpToPages(memory.completion_ring.bytes, limits.page_size);
   memory.buffer_bytes = memory.completion.container;

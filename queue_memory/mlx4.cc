@@ -100,11 +100,9 @@ QueueMemory QueuePair(const DeviceLimits& limits,
 
 // cq.c mlx4_alloc_cq_buf, verbs.c create_cq.
 QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
-  const uint64_t entries = NextPowerOfTwo(uint64_t{cqe} + 1);
   QueueMemory memory;
-  memory.completion_ring = RingOf(limits.cqe_size, entries);
-  memory.completion_ring.slots = memory.cap_cqe =
-      static_cast<uint32_t>(entries - 1);
+  memory.completion_ring = RingWithSpare(limits.cqe_size, cqe);
+  memory.cap_cqe = memory.completion_ring.slots;
   const uint64_t bytes = memory.completion_ring.bytes;
   memory.completion.container = bytes;
   memory.buffer_bytes = RoundUpToPages(bytes, limits.page_size);
@@ -119,15 +117,14 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
                                const SharedReceiveQueueRequest& request) {
   const uint64_t stride = NextPowerOfTwo(
       Max<uint64_t>(32, kSge + uint64_t{kSge} * request.max_sge));
-  const uint64_t entries = NextPowerOfTwo(uint64_t{request.max_wr} + 1);
   QueueMemory memory;
-  memory.shared_receive_ring = RingOf(stride, entries);
-  memory.shared_receive_ring.slots = memory.cap_srq_wr =
-      static_cast<uint32_t>(entries - 1);
+  memory.shared_receive_ring = RingWithSpare(stride, request.max_wr);
+  memory.cap_srq_wr = memory.shared_receive_ring.slots;
   memory.cap_srq_sge = static_cast<uint32_t>(stride / kSge - 1);
   const uint64_t bytes = memory.shared_receive_ring.bytes;
   memory.shared_receive.container = bytes;
-  memory.arrays.container = entries * kArrayBytesPerEntry;
+  memory.arrays.container =
+      (uint64_t{memory.cap_srq_wr} + 1) * kArrayBytesPerEntry;
   memory.buffer_bytes = RoundUpToPages(bytes, limits.page_size);
   memory.overhead.container = memory.buffer_bytes - bytes +
                               kSharedReceiveQueueStruct + kQueuePairDoorbell;

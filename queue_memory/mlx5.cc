@@ -145,11 +145,9 @@ QueueMemory QueuePair(const DeviceLimits& limits,
 
 // create_cq, cq.c mlx5_alloc_cq_buf.
 QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
-  const uint64_t entries = NextPowerOfTwo(uint64_t{cqe} + 1);
   QueueMemory memory;
-  memory.completion_ring = RingOf(limits.cqe_size, entries);
-  memory.completion_ring.slots = memory.cap_cqe =
-      static_cast<uint32_t>(entries - 1);
+  memory.completion_ring = RingWithSpare(limits.cqe_size, cqe);
+  memory.cap_cqe = memory.completion_ring.slots;
   const uint64_t bytes = memory.completion_ring.bytes;
   memory.buffer_bytes = RoundUpToPages(bytes, limits.page_size);
   memory.completion.container = bytes;
@@ -166,16 +164,15 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
       Max<uint64_t>(32, kSge + uint64_t{kSge} * request.max_sge));
   if (wqe > limits.max_rq_desc_sz)
     return Refused({Limit::kReceiveWqeSize, wqe, limits.max_rq_desc_sz});
-  const uint64_t entries = NextPowerOfTwo(uint64_t{request.max_wr} + 1);
   QueueMemory memory;
-  memory.shared_receive_ring = RingOf(wqe, entries);
-  memory.shared_receive_ring.slots = memory.cap_srq_wr =
-      static_cast<uint32_t>(entries - 1);
+  memory.shared_receive_ring = RingWithSpare(wqe, request.max_wr);
+  memory.cap_srq_wr = memory.shared_receive_ring.slots;
   memory.cap_srq_sge = static_cast<uint32_t>(wqe / kSge - 1);
   const uint64_t bytes = memory.shared_receive_ring.bytes;
   memory.buffer_bytes = RoundUpToPages(bytes, limits.page_size);
   memory.shared_receive.container = bytes;
-  memory.arrays.container = entries * kArrayBytesPerReceive;
+  memory.arrays.container =
+      (uint64_t{memory.cap_srq_wr} + 1) * kArrayBytesPerReceive;
   memory.overhead.container =
       memory.buffer_bytes - bytes + kSharedReceiveQueueStruct + kDoorbellRecord;
   return memory;

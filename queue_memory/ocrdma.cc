@@ -17,27 +17,21 @@ constexpr uint32_t kArrayBytesPerSend = 16;    // wqe_wr_id_tbl
 constexpr uint32_t kArrayBytesPerReceive = 8;  // rqe_wr_id_tbl
 constexpr uint32_t kObjectStruct = 1024;       // in the process
 
-Ring Queue(uint64_t wr, uint64_t stride) {
-  Ring ring = RingOf(stride, NextPowerOfTwo(wr + 1));
-  ring.slots = static_cast<uint32_t>(ring.bytes / stride - 1);
-  return ring;
-}
-
 QueueMemory QueuePair(const DeviceLimits& limits,
                       const QueuePairRequest& request) {
   if (const Refusal refusal = CheckEach(limits, request))
     return Refused(refusal);
   QueueMemory memory;
   WriteBackAsAsked(request, memory);
-  memory.send_ring =
-      Queue(request.max_send_wr,
-            NextPowerOfTwo(Max(kSendEntry, 64 + request.max_inline_data)));
+  memory.send_ring = RingWithSpare(
+      NextPowerOfTwo(Max(kSendEntry, 64 + request.max_inline_data)),
+      request.max_send_wr);
   memory.send.node = RoundUpToPages(memory.send_ring.bytes, limits.page_size);
   memory.cap_send_wr = memory.send_ring.slots;
   memory.arrays.container =
       kArrayBytesPerSend * (uint64_t{memory.send_ring.slots} + 1);
   if (!request.uses_srq) {
-    memory.receive_ring = Queue(request.max_recv_wr, kReceiveEntry);
+    memory.receive_ring = RingWithSpare(kReceiveEntry, request.max_recv_wr);
     memory.receive.node =
         RoundUpToPages(memory.receive_ring.bytes, limits.page_size);
     memory.cap_recv_wr = memory.receive_ring.slots;
@@ -51,7 +45,7 @@ QueueMemory QueuePair(const DeviceLimits& limits,
 
 QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   QueueMemory memory;
-  memory.completion_ring = Queue(cqe, limits.cqe_size);
+  memory.completion_ring = RingWithSpare(limits.cqe_size, cqe);
   memory.cap_cqe = memory.completion_ring.slots;
   memory.completion.node =
       RoundUpToPages(memory.completion_ring.bytes, limits.page_size);
@@ -63,7 +57,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
 QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
                                const SharedReceiveQueueRequest& request) {
   QueueMemory memory;
-  memory.shared_receive_ring = Queue(request.max_wr, kReceiveEntry);
+  memory.shared_receive_ring = RingWithSpare(kReceiveEntry, request.max_wr);
   memory.cap_srq_wr = memory.shared_receive_ring.slots;
   memory.cap_srq_sge = request.max_sge;
   memory.shared_receive.node =
