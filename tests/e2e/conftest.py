@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from kube import PURSER_NAMESPACE, ROOT, Cluster, wait_until
+from kube import PURSER_NAMESPACE, RESOURCES, ROOT, Cluster, wait_until
 
 VALUES = ROOT / "tests/e2e/values.yaml"
 
@@ -31,7 +31,7 @@ def install(cluster):
     cluster.helm("upgrade", "--install", "purser", ROOT / "charts/purser", "--namespace", PURSER_NAMESPACE, "--create-namespace",
                  "--values", VALUES, "--set", "devicePlugin.podAnnotations.image=" + image_digest(), "--wait", "--timeout", "300s",
                  timeout=330)
-    wait_until(lambda: cluster.resources() == {"rdma/hca": 100, "rdma/wqe-mib": 1024}, "the node has Purser's resources", 30)
+    wait_until(lambda: cluster.resources() == RESOURCES, "the node has Purser's resources", 30)
 
 
 @pytest.fixture(scope="session")

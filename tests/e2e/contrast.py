@@ -2,7 +2,7 @@
 """The contrast: an application that wants 800 queue pairs of 4096 work requests x 16 SGEs beside a neighbour that wants nothing,
 without Purser and with it, as the kernel, the kubelet and the API server see it.
 
-Used by the demonstration (demo_cluster) and by test_contrast.py.
+Used by the demonstration (demo/story) and by test_contrast.py.
 """
 
 import dataclasses
@@ -10,15 +10,11 @@ import subprocess
 import threading
 import time
 
-import yaml
-
+import examples
+import pods
 from kube import ROOT, wait_until
 
 MIB = 2**20
-EXAMPLES = ROOT / "manifests/examples"
-TEST_IMAGE = "purser/test-application:test"
-RESTRICTED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "runAsNonRoot": True, "runAsUser": 10001,
-              "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 @dataclasses.dataclass
@@ -34,16 +30,13 @@ class Sample:
     neighbour_processes: int
 
 
-def neighbour(name="innocent-neighbour"):
+def neighbour():
     """A pod that asks for nothing (BestEffort) and does nothing."""
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+    container = {"name": "idle", "image": pods.TEST_IMAGE, "imagePullPolicy": "Never", "command": ["sleep", "infinity"],
+                 "securityContext": pods.snippet()["containers"][0]["securityContext"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "innocent-neighbour"},
             "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
-                     "containers": [{"name": "idle", "image": TEST_IMAGE, "imagePullPolicy": "Never", "command": ["sleep", "infinity"],
-                                     "securityContext": RESTRICTED}]}}
-
-
-def example(name):
-    return yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
+                     "containers": [container]}}
 
 
 def cgroup(pod, container=None):
@@ -113,7 +106,7 @@ def beside_a_neighbour(cluster, name, namespace, told):
     cluster.apply(neighbour(), namespace=namespace)
     neighbour_pod = cluster.await_pod("innocent-neighbour", namespace)
     baseline = cluster.queue_areas()
-    cluster.apply(example(name), namespace=namespace)
+    cluster.apply(examples.the_object(name), namespace=namespace)
     return Watch(cluster, cluster.pod(name, namespace), neighbour_pod, baseline, told)
 
 

@@ -15,6 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STATE = pathlib.Path(os.environ.get("PURSER_CLUSTER_DIR", ROOT / "build/cluster")).absolute()
 PURSER_NAMESPACE = "purser-system"
+# What the node has of Purser's resources with tests/e2e/values.yaml.
+RESOURCES = {"rdma/hca": 100, "rdma/wqe-mib": 1024}
 
 
 class Failed(AssertionError):
@@ -83,6 +85,15 @@ class Cluster:
     def execute(self, pod, namespace, container, *command, **options):
         """Runs a command in a container; returns the finished process (options: check=False, …)."""
         return self.run("kubectl", "exec", pod, "--namespace", namespace, "--container", container, "--", *command, **options)
+
+    def purser(self, pod, namespace, *arguments, **options):
+        """Runs `purser` in the pod's application container; returns the finished process."""
+        return self.execute(pod, namespace, "application", "purser", *arguments, **options)
+
+    def queue_pairs(self, pod, namespace):
+        """The pod's queue pairs as its sidecar lists them: [(id, qp_num)]."""
+        listed = json.loads(self.purser(pod, namespace, "qp", "list", "-o", "json").stdout)
+        return sorted((pair["id"], pair["qpNum"]) for pair in listed.get("queuePairs", []))
 
     def await_pod(self, name, namespace, phase="Running", timeout=300):
         """Waits until a pod is Running with all containers ready, or has ended as Succeeded or Failed; returns it."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Containers as the kubelet and the node have them: processes to kill, what is freed then, who was restarted."""
 
+from kube import ROOT
+
 
 def container(cluster, pod, namespace, name):
     """A container's status."""
@@ -32,7 +34,7 @@ def kill_and_await_queue_areas(cluster, pid, queue_bytes):
     return float(measure(cluster, f"""
         begin=$EPOCHREALTIME; kill -KILL {pid}
         for ((turn = 0; turn < 600; turn++)); do
-          awk '$3 ~ /^rxe_queue_init[+]/ {{ bytes += $2 - 4096 }} END {{ exit bytes > {queue_bytes} }}' /proc/vmallocinfo && break
+          [ "$({ROOT}/tests/rxe/queue_areas | sed -n s/^queue_bytes=//p)" -gt {queue_bytes} ] || break
           sleep 0.1
         done
         awk -v begin=$begin -v end=$EPOCHREALTIME 'BEGIN {{ print end - begin }}'

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods for the tests, made of the snippet that users copy (manifests/examples/sidecar-snippet.yaml)."""
 
-import copy
+import examples
 
-import yaml
-
-from kube import ROOT
-
-SNIPPET = ROOT / "manifests/examples/sidecar-snippet.yaml"
 TEST_IMAGE = "purser/test-application:test"
 
 
 def snippet():
     """The pod specification of the snippet's Deployment."""
-    return copy.deepcopy(yaml.safe_load(SNIPPET.read_text())["spec"]["template"]["spec"])
+    return examples.the_object("sidecar-snippet")["spec"]["template"]["spec"]
 
 
 def sidecar_pod(name, units=64, command=("sleep", "infinity"), image=TEST_IMAGE, arguments=(), **spec):

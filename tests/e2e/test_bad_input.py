@@ -8,9 +8,8 @@ import yaml
 
 import pods
 from conftest import VALUES, a_namespace
-from kube import PURSER_NAMESPACE, ROOT, Failed, total, wait_until
+from kube import PURSER_NAMESPACE, RESOURCES, ROOT, Failed, total, wait_until
 
-INSTALLED = {"rdma/hca": 100, "rdma/wqe-mib": 1024}
 
 
 def changed(pod, change):
@@ -101,7 +100,7 @@ def test_a_node_without_rdma(purser, namespace):
         assert code == 200 and "rdma/hca: ready, 0 units: no usable RDMA device on this node" in text, text
     finally:
         purser.node("rdma link add rxe0 type rxe netdev dummy0")
-    wait_until(lambda: purser.resources() == INSTALLED, "the node has its resources again", 60)
+    wait_until(lambda: purser.resources() == RESOURCES, "the node has its resources again", 60)
     purser.await_pod("app", namespace)
     assert purser.plugin_pod()["status"]["containerStatuses"][0]["restartCount"] == plugin["status"]["containerStatuses"][0]["restartCount"]
 
@@ -157,7 +156,7 @@ def is_unharmed(cluster, namespace):
 
 def test_the_rest_of_the_node_is_unharmed(purser, neighbourhood):
     assert is_unharmed(purser, neighbourhood)
-    assert purser.resources() == INSTALLED
+    assert purser.resources() == RESOURCES
     assert purser.plugin_pod()["status"]["containerStatuses"][0]["ready"]
     purser.apply(pods.sidecar_pod("another", units=900), namespace=neighbourhood)
     purser.await_pod("another", neighbourhood)
@@ -195,8 +194,8 @@ def test_a_second_plugin_of_the_same_resources_ends_and_leaves_the_first_alone(p
             assert word in end["message"], end["message"]
         wait_until(lambda: purser.events(namespace, type="Warning", reason="BackOff"), "an event says that it is started again and again", 300)
         assert not second_plugin(purser, namespace)["status"]["containerStatuses"][0]["ready"]
-        assert purser.resources() == INSTALLED
-    assert purser.resources() == INSTALLED
+        assert purser.resources() == RESOURCES
+    assert purser.resources() == RESOURCES
     now = purser.plugin_pod()
     assert now["metadata"]["uid"] == first["metadata"]["uid"]
     assert now["status"]["containerStatuses"][0]["restartCount"] == first["status"]["containerStatuses"][0]["restartCount"]
@@ -218,7 +217,7 @@ def test_a_pool_that_selects_no_device_advertises_none_and_says_so(purser, neigh
         code, text = readiness(purser, pod)
         assert code == 200 and "second.example/hca: ready, 0 units" in text, text
         assert purser.the_node()["status"]["allocatable"].get("second.example/hca", "0") == "0"
-        assert purser.resources() == INSTALLED
+        assert purser.resources() == RESOURCES
     assert is_unharmed(purser, neighbourhood)
 
 
@@ -247,7 +246,7 @@ def test_a_config_map_that_is_broken_while_the_plugin_runs(purser, neighbourhood
         # The plugin goes on with what it read at its start.
         assert purser.plugin_pod()["status"]["containerStatuses"][0]["restartCount"] == restarts
         assert readiness(purser, purser.plugin_pod())[0] == 200
-        assert purser.resources() == INSTALLED
+        assert purser.resources() == RESOURCES
 
         # When it starts again it says what is wrong, all at once.
         purser.node("kill $(pidof purser-device-plugin)")
@@ -267,5 +266,5 @@ def test_a_config_map_that_is_broken_while_the_plugin_runs(purser, neighbourhood
     finally:
         set_config(purser, good)
         purser.kubectl("delete", "pod", name, "--namespace", PURSER_NAMESPACE, "--wait", "--timeout=300s", timeout=330)
-        wait_until(lambda: purser.resources() == INSTALLED, "the node has its resources again", 120)
+        wait_until(lambda: purser.resources() == RESOURCES, "the node has its resources again", 120)
     assert is_unharmed(purser, neighbourhood)

@@ -2,17 +2,15 @@
 """The RDMA device: its port goes down and up, it is removed and comes back."""
 
 import concurrent.futures
-import json
 import time
 
 import conftest
 import node
 import pods
 import pytest
-from kube import total, value, wait_until
+from kube import RESOURCES, total, value, wait_until
 
-ALL = {"rdma/hca": 100, "rdma/wqe-mib": 1024}
-NONE = {"rdma/hca": 0, "rdma/wqe-mib": 0}
+NONE = {}  # those with capacity
 UNTOUCHED = {("app", "purser-sidecar"): 0, ("app", "application"): 0}
 
 
@@ -23,15 +21,6 @@ def app(purser):
         purser.apply(pods.sidecar_pod("app"), namespace=name)
         purser.await_pod("app", name)
         yield name
-
-
-def purser_command(cluster, namespace, *arguments, **options):
-    return cluster.execute("app", namespace, "application", "purser", *arguments, **options)
-
-
-def queue_pairs(cluster, namespace):
-    listed = json.loads(purser_command(cluster, namespace, "qp", "list", "-o", "json").stdout)
-    return sorted((pair["id"], pair["qpNum"]) for pair in listed.get("queuePairs", []))
 
 
 def await_resources(cluster, resources, what):
@@ -48,34 +37,34 @@ def check_that_it_works(cluster, namespace):
 
 
 def test_health_follows_the_port(purser, app):
-    purser_command(purser, app, "qp", "create", "--count", "2", "--detach")
-    before = queue_pairs(purser, app)
+    purser.purser("app", app, "qp", "create", "--count", "2", "--detach")
+    before = purser.queue_pairs("app", app)
     assert len(before) == 2
     purser.node("ip link set dummy0 down")
     try:
         took = await_resources(purser, {"rdma/hca": 0, "rdma/wqe-mib": 1024}, "no share is allocatable while the port is down")
         print(f"allocatable followed the port down after {took:.1f} s")
-        assert purser.resources("capacity") == ALL
+        assert purser.resources("capacity") == RESOURCES
         metrics = purser.plugin_metrics()
         assert value(metrics, "purser_port_up", device="rxe0", port="1") == 0
         assert value(metrics, "purser_device_healthy", device="rxe0") == 0
         assert value(metrics, "purser_device_healthy", device="rxe0", reason="port_down") == 0
-        assert queue_pairs(purser, app) == before
+        assert purser.queue_pairs("app", app) == before
     finally:
         purser.node("ip link set dummy0 up")
-    took = await_resources(purser, ALL, "all is allocatable again")
+    took = await_resources(purser, RESOURCES, "all is allocatable again")
     print(f"allocatable followed the port up after {took:.1f} s")
     assert value(purser.plugin_metrics(), "purser_port_up", device="rxe0", port="1") == 1
-    assert queue_pairs(purser, app) == before
+    assert purser.queue_pairs("app", app) == before
     check_that_it_works(purser, app)
-    purser_command(purser, app, "qp", "destroy", "--all")
+    purser.purser("app", app, "qp", "destroy", "--all")
     assert node.restarts(purser, app) == UNTOUCHED
 
 
 def test_a_device_is_removed_under_queue_pairs_and_comes_back(purser, app):
     plugin = purser.plugin_pod()
     with concurrent.futures.ThreadPoolExecutor() as threads:
-        holding = threads.submit(purser_command, purser, app, "qp", "create", "--count", "50", check=False)
+        holding = threads.submit(purser.purser, "app", app, "qp", "create", "--count", "50", check=False)
         wait_until(lambda: total(purser.sidecar_metrics("app", app), "purser_queue_pairs") == 50, "fifty queue pairs", 60)
         try:
             took = float(purser.node("begin=$EPOCHREALTIME; timeout 60 rdma link delete rxe0; code=$?;"
@@ -87,14 +76,14 @@ def test_a_device_is_removed_under_queue_pairs_and_comes_back(purser, app):
             assert purser.resources("capacity") == NONE
             held = holding.result()
             assert (held.returncode, "device rxe0 is gone" in held.stderr) == (1, True), held.stderr
-            refused = purser_command(purser, app, "qp", "create", check=False)
+            refused = purser.purser("app", app, "qp", "create", check=False)
             assert refused.returncode == 1 and "rxe0 was removed" in refused.stderr, refused.stderr
             assert purser.queue_areas() == 0
             assert total(purser.sidecar_metrics("app", app), "purser_queue_memory_bytes") == 0
             assert node.restarts(purser, app) == UNTOUCHED
         finally:
             purser.node("[ -e /sys/class/infiniband/rxe0 ] || rdma link add rxe0 type rxe netdev dummy0")
-    took = await_resources(purser, ALL, "all is allocatable again")
+    took = await_resources(purser, RESOURCES, "all is allocatable again")
     print(f"it was back after {took:.1f} s")
     check_that_it_works(purser, app)
     assert node.restarts(purser, app) == UNTOUCHED

@@ -2,7 +2,6 @@
 """Processes of a pod that die: what they held is gone, and the rest goes on."""
 
 import concurrent.futures
-import json
 
 import node
 import pods
@@ -14,10 +13,6 @@ purser qp create "$@"; echo "exit code $? of who held queue pairs"
 purser budget; echo "exit code $? of who asked then"
 purser --wait 300 budget; echo "exit code $? of who waited"
 """
-
-
-def purser_command(cluster, namespace, *arguments, **options):
-    return cluster.execute("app", namespace, "application", "purser", *arguments, **options)
 
 
 def start_application(threads, cluster, namespace, *arguments):
@@ -79,10 +74,9 @@ def works_again(cluster, namespace, baseline):
     """The new sidecar holds nothing, and gives what it is asked for."""
     assert cluster.queue_areas() == baseline
     assert total(cluster.sidecar_metrics("app", namespace), "purser_queue_pairs") == 0
-    purser_command(cluster, namespace, "qp", "create", "--count", "3", "--detach")
-    listed = json.loads(purser_command(cluster, namespace, "qp", "list", "-o", "json").stdout)
-    assert len(listed["queuePairs"]) == 3
-    purser_command(cluster, namespace, "qp", "destroy", "--all")
+    cluster.purser("app", namespace, "qp", "create", "--count", "3", "--detach")
+    assert len(cluster.queue_pairs("app", namespace)) == 3
+    cluster.purser("app", namespace, "qp", "destroy", "--all")
     assert cluster.queue_areas() == baseline
 
 

@@ -9,11 +9,10 @@ import pytest
 
 import pods
 from conftest import VALUES
-from kube import PURSER_NAMESPACE, ROOT, Failed, total, wait_until
+from kube import PURSER_NAMESPACE, RESOURCES, ROOT, Failed, total, wait_until
 
 CHART = ROOT / "charts/purser"
 RELEASE = ("purser", CHART, "--namespace", PURSER_NAMESPACE)
-INSTALLED = {"rdma/hca": 100, "rdma/wqe-mib": 1024}
 # What the kubelet itself keeps there.
 KUBELETS_OWN = {"kubelet.sock", "kubelet_internal_checkpoint", "DEPRECATION"}
 
@@ -69,7 +68,7 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_changes_nothing(purser, va
         purser.helm("upgrade", *RELEASE, "--reuse-values", "--set", values)
     assert sentence in refusal.value.process.stderr
     assert revision(purser) == before
-    assert purser.resources() == INSTALLED
+    assert purser.resources() == RESOURCES
 
 
 def commands(notes):
@@ -83,7 +82,7 @@ def test_from_install_to_uninstall(cluster, namespace):
     assert left_on_node(cluster) == set()
 
     notes = commands(install(cluster))
-    await_resources(cluster, INSTALLED)
+    await_resources(cluster, RESOURCES)
     assert objects_of_purser(cluster) != [] and left_on_node(cluster) != set()  # so that the same questions mean something below
 
     # What the user is told to run.
@@ -114,7 +113,7 @@ def test_from_install_to_uninstall(cluster, namespace):
     assert is_unharmed()
 
     cluster.helm("rollback", "purser", "1", "--namespace", PURSER_NAMESPACE, "--wait", "--timeout=300s", timeout=330)
-    await_resources(cluster, INSTALLED)
+    await_resources(cluster, RESOURCES)
     assert is_unharmed()
 
     # The kubelet withdraws at once what no plugin answers for. The names stay, with 0: only the kubelet could remove them.

@@ -10,9 +10,8 @@ import threading
 import conftest
 import pods
 import pytest
-from kube import PURSER_NAMESPACE, ROOT, value, wait_until
+from kube import PURSER_NAMESPACE, RESOURCES, ROOT, value, wait_until
 
-ALL = {"rdma/hca": 100, "rdma/wqe-mib": 1024}
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 
 
@@ -22,13 +21,8 @@ def holder(purser):
     with conftest.a_namespace(purser, "kubelet") as name:
         purser.apply(pods.sidecar_pod("holder", command=["purser", "qp", "create", "--count", "3"]), namespace=name)
         purser.await_pod("holder", name)
-        wait_until(lambda: len(queue_pairs(purser, name)) == 3, "three queue pairs", 60)
+        wait_until(lambda: len(purser.queue_pairs("holder", name)) == 3, "three queue pairs", 60)
         yield name
-
-
-def queue_pairs(cluster, namespace):
-    listed = cluster.execute("holder", namespace, "application", "purser", "qp", "list", "-o", "json").stdout
-    return sorted((pair["id"], pair["qpNum"]) for pair in json.loads(listed).get("queuePairs", []))
 
 
 def kubelet_devices(cluster):
@@ -46,12 +40,12 @@ def what_stays(cluster, namespace):
     containers = {c["name"]: (c["containerID"], c["restartCount"]) for c in pod["status"]["initContainerStatuses"] + pod["status"]["containerStatuses"]}
     ids, given = kubelet_devices(cluster)
     own = {key[1:]: devices for key, devices in given.items() if key[0] == pod["metadata"]["uid"]}
-    return {"containers": containers, "queue pairs": queue_pairs(cluster, namespace), "ids": ids, "ids of the pod": own}
+    return {"containers": containers, "queue pairs": cluster.queue_pairs("holder", namespace), "ids": ids, "ids of the pod": own}
 
 
 def registrations(cluster):
     metrics = cluster.plugin_metrics()
-    return {name: int(value(metrics, "purser_device_plugin_registrations_total", resource=name, result="success")) for name in ALL}
+    return {name: int(value(metrics, "purser_device_plugin_registrations_total", resource=name, result="success")) for name in RESOURCES}
 
 
 def another(cluster, namespace, name):
@@ -75,7 +69,7 @@ def node_statuses(cluster):
         for line in watch.stdout:
             heartbeat, *counts = line.split()
             when = datetime.datetime.fromisoformat(heartbeat.rstrip("Z") + "+00:00").timestamp()
-            seen.append((when, dict(zip(ALL, map(int, counts)))))
+            seen.append((when, dict(zip(RESOURCES, map(int, counts)))))
 
     thread = threading.Thread(target=read)
     thread.start()
@@ -103,7 +97,7 @@ def test_running_pods_outlive_a_restart_of_the_kubelet(purser, holder):
         purser.node("rm /run/node/kubelet.hold")
         made = wait_until(lambda: (now := socket_made_at(purser)) > made and now, "the kubelet's socket is back", 120)
         # A status has whole seconds: it is from the second that begins then.
-        back = wait_until(lambda: next((when + 1 for when, counts in list(statuses) if when > made and counts == ALL), None),
+        back = wait_until(lambda: next((when + 1 for when, counts in list(statuses) if when > made and counts == RESOURCES), None),
                           "the node's resources are back", 60)
     print(f"allocatable was back {back - made:.1f} s after the kubelet's socket")
     assert back - made <= 5
@@ -119,7 +113,7 @@ def test_running_pods_outlive_the_plugins_pod(purser, holder):
     new_plugin_serves(purser, pod)
     await_another(purser, holder, "while-the-plugin-was-away")
     assert what_stays(purser, holder) == before
-    assert registrations(purser) == {name: 1 for name in ALL}
+    assert registrations(purser) == {name: 1 for name in RESOURCES}
 
 
 def test_running_pods_outlive_a_new_image_of_the_plugin(purser, holder):
@@ -133,7 +127,7 @@ def test_running_pods_outlive_a_new_image_of_the_plugin(purser, holder):
     assert purser.plugin_pod()["spec"]["containers"][0]["image"] == "purser/device-plugin:rolled"
     await_another(purser, holder, "while-it-was-rolled")
     assert what_stays(purser, holder) == before
-    assert registrations(purser) == {name: 1 for name in ALL}
+    assert registrations(purser) == {name: 1 for name in RESOURCES}
 
 
 def ctr(cluster):
@@ -143,4 +137,4 @@ def ctr(cluster):
 def new_plugin_serves(cluster, old):
     pod = wait_until(lambda: (new := cluster.plugin_pod()) and new["metadata"]["name"] != old and new, "there is a new plugin pod", 120)
     cluster.await_pod(pod["metadata"]["name"], PURSER_NAMESPACE)
-    wait_until(lambda: cluster.resources() == ALL, "the node's resources are back", 30)
+    wait_until(lambda: cluster.resources() == RESOURCES, "the node's resources are back", 30)
