@@ -92,7 +92,8 @@ absl::StatusOr<std::shared_ptr<OpenedDevice>> Device::OpenAgain() const {
   // The budget was made for the provider that it had.
   if (opened->provider() != provider_)
     return absl::FailedPreconditionError(
-        fmt::format("its provider was {} and is {} now: restart the pod",
+        fmt::format("its provider was {} and is {} now: delete the pod, that a "
+                    "new one is made",
                     queue_memory::ProviderName(provider_),
                     queue_memory::ProviderName(opened->provider())));
   return opened;

@@ -32,7 +32,7 @@ std::string NodeHint(const std::string& name, const std::filesystem::path& node,
   if (occasion == OpenedDevice::Occasion::kReturn)
     return fmt::format(
         "; {} {}: this container was given the device node of before, so "
-        "restart the pod",
+        "delete the pod, that a new one is made",
         node.string(),
         exists ? "may not be opened" : "is not in this container");
   if (exists)

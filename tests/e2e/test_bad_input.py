@@ -11,7 +11,6 @@ from conftest import VALUES, a_namespace
 from kube import PURSER_NAMESPACE, RESOURCES, ROOT, Failed, total, wait_until
 
 
-
 def changed(pod, change):
     change(pods.sidecar_of(pod))
     return pod
@@ -128,6 +127,8 @@ def test_a_sidecar_that_cannot_do_its_work_says_why(purser, neighbourhood, name)
                 if e["involvedObject"]["name"] == name and "purser-sidecar" in e["message"]]
 
     wait_until(told, "an event says that the sidecar is started again and again", 300)
+    # Its restarts would go on beside the tests that follow.
+    purser.kubectl("delete", "pod", name, "--namespace", neighbourhood, "--wait=false")
 
 
 def test_a_fraction_of_a_unit_is_refused_by_the_api_server(purser, neighbourhood):

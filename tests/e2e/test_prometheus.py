@@ -56,7 +56,7 @@ def test_prometheus_answers_every_query_of_the_dashboard(purser, prometheus, nam
                        f'purser_admissions_total{{{pod},result="refused",reason="budget"}}',
                        f'purser_completions_total{{{pod},status="SUCCESS"}}',
                        f'purser_posts_total{{{pod}}}', f'purser_queue_memory_bytes{{{pod},charged_to="node"}}'):
-        assert sum(number for _, number in prometheus.query(expression)) > 0, expression
+        wait_until(lambda expression=expression: sum(number for _, number in prometheus.query(expression)) > 0, expression, 60)
     assert prometheus.query(f'purser_queue_memory_budget_bytes{{{pod},source="plugin"}}')[0][1] == 64 * 2**20
     capacity = {metric["resource"]: count for metric, count in prometheus.query("purser_device_plugin_capacity")}
     assert capacity == {"rdma/hca": 100, "rdma/wqe-mib": 1024}

@@ -113,7 +113,7 @@ TEST_F(DeviceWatchTest, WhatMayNotBeOpenedSaysToRestartThePod) {
     return Why().find("uverbs1 may not be opened") != std::string::npos;
   }));
   EXPECT_THAT(Why(), AllOf(HasSubstr("device rxe0 is back, but cannot be used"),
-                           HasSubstr("EPERM"), HasSubstr("restart the pod")));
+                           HasSubstr("EPERM"), HasSubstr("delete the pod")));
   tree_.Remove("dev/infiniband/uverbs1");
   EXPECT_TRUE(Eventually([&] {
     return Why().find("uverbs1 is not in this container") != std::string::npos;
