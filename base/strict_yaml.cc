@@ -2,7 +2,6 @@
 #include "base/strict_yaml.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -28,7 +27,12 @@ struct VisitedMap {
   YamlMark mark;
   std::string path;
   bool muted = false;  // a fault that is already told explains its others
-  std::set<std::string, std::less<>> known_keys;
+  std::vector<const std::string*> known_keys;  // in Document::keys
+
+  bool Knows(std::string_view key) const {
+    return std::any_of(known_keys.begin(), known_keys.end(),
+                       [&](const std::string* known) { return *known == key; });
+  }
 };
 
 std::string_view KindName(YamlNode::Kind kind) {
@@ -56,8 +60,9 @@ std::string Join(std::string_view path, std::string_view key) {
 }
 
 std::string UnknownKey(std::string_view key, const VisitedMap& map) {
-  const std::vector<std::string_view> known(map.known_keys.begin(),
-                                            map.known_keys.end());
+  std::set<std::string_view> sorted;
+  for (const std::string* name : map.known_keys) sorted.insert(*name);
+  const std::vector<std::string_view> known(sorted.begin(), sorted.end());
   const std::string suggestion = DidYouMean(key, known);
   if (!suggestion.empty()) return "unknown key" + suggestion;
   if (known.empty()) return "unknown key: none is expected here";
@@ -74,6 +79,8 @@ struct StrictYaml::Document {
   std::string name;
   YamlTree tree;
   std::vector<VisitedMap> maps;
+  // Every key that was asked for, once: many maps have the same.
+  std::set<std::string, std::less<>> keys;
 
   size_t Visit(VisitedMap map) {
     maps.push_back(std::move(map));
@@ -92,7 +99,7 @@ std::vector<YamlFault> StrictYaml::Document::AllFaults() const {
   for (const VisitedMap& map : maps) {
     if (map.node < 0 || map.muted) continue;
     for (const YamlNode::Entry& entry : tree.nodes[map.node].entries)
-      if (!map.known_keys.contains(entry.key))
+      if (!map.Knows(entry.key))
         faults.push_back(
             {.mark = entry.key_mark,
              .text = fmt::format("{}: {}", Join(map.path, entry.key),
@@ -123,7 +130,10 @@ struct YamlMap::State {
   const YamlNode& node(int i) const { return document->tree.nodes[i]; }
 
   const YamlNode::Entry* FindEntry(std::string_view key) {
-    document->maps[index].known_keys.emplace(key);
+    auto known = document->keys.find(key);
+    if (known == document->keys.end())
+      known = document->keys.emplace(key).first;
+    document->maps[index].known_keys.push_back(&*known);
     if (map().node < 0) return nullptr;
     for (const YamlNode::Entry& entry : node(map().node).entries)
       if (entry.key == key) return &entry;
@@ -146,19 +156,18 @@ struct YamlMap::State {
           fmt::format("must be {}, not {}", what, Describe(value)));
     return false;
   }
-  // The scalar at `key` as `parse` reads it. `what` completes "must be …".
+  // The scalar at `key` as `parse` reads it. `what()` completes "must be …".
   // With `plain`, one in quotes is a string and so a fault.
-  template <typename T>
-  bool Scalar(std::string_view key, std::string_view what, bool plain,
-              const std::function<std::optional<T>(std::string_view)>& parse,
+  template <typename T, typename What, typename Parse>
+  bool Scalar(std::string_view key, bool plain, What what, Parse parse,
               T* out) {
     const YamlNode* value = Find(key);
-    if (value == nullptr || !Expect(key, *value, YamlNode::Kind::kScalar, what))
-      return false;
-    std::optional<T> parsed = parse(value->text);
+    if (value == nullptr) return false;
+    std::optional<T> parsed;
+    if (value->kind == YamlNode::Kind::kScalar) parsed = parse(value->text);
     if (!parsed.has_value() || (plain && !value->plain)) {
       Fault(value->mark, Join(map().path, key),
-            fmt::format("must be {}, not {}{}", what, Describe(*value),
+            fmt::format("must be {}, not {}{}", what(), Describe(*value),
                         parsed.has_value() ? ": remove the quotes" : ""));
       return false;
     }
@@ -179,19 +188,22 @@ std::string YamlMap::path() const { return state_->map().path; }
 bool YamlMap::Has(std::string_view key) { return state_->Find(key) != nullptr; }
 
 bool YamlMap::String(std::string_view key, std::string* out) {
-  return state_->Scalar<std::string>(
-      key, "a string", false,
-      [](std::string_view text) { return std::string(text); }, out);
+  return state_->Scalar(
+      key, false, [] { return "a string"; },
+      [](std::string_view text) { return std::optional<std::string>(text); },
+      out);
 }
 
 bool YamlMap::Bool(std::string_view key, bool* out) {
-  return state_->Scalar<bool>(key, "true or false", true, ParseYamlBool, out);
+  return state_->Scalar(
+      key, true, [] { return "true or false"; }, ParseYamlBool, out);
 }
 
 bool YamlMap::Uint(std::string_view key, uint64_t min, uint64_t max,
                    uint64_t* out) {
-  return state_->Scalar<uint64_t>(
-      key, fmt::format("a whole number from {} to {}", min, max), true,
+  return state_->Scalar(
+      key, true,
+      [&] { return fmt::format("a whole number from {} to {}", min, max); },
       [&](std::string_view text) -> std::optional<uint64_t> {
         const std::optional<uint64_t> value = ParseYamlUint(text);
         if (!value.has_value() || *value < min || *value > max)
@@ -202,8 +214,9 @@ bool YamlMap::Uint(std::string_view key, uint64_t min, uint64_t max,
 }
 
 bool YamlMap::Fraction(std::string_view key, double* out) {
-  return state_->Scalar<double>(
-      key, "a fraction above 0 and up to 1, such as 0.5 or 50%", false,
+  return state_->Scalar(
+      key, false,
+      [] { return "a fraction above 0 and up to 1, such as 0.5 or 50%"; },
       ParseFraction, out);
 }
 
@@ -222,11 +235,13 @@ bool YamlMap::Bytes(std::string_view key, uint64_t* out) {
 }
 
 bool YamlMap::Duration(std::string_view key, std::chrono::milliseconds* out) {
-  return state_->Scalar<std::chrono::milliseconds>(
-      key,
-      "a duration of whole milliseconds from 0 to 8760h, such as 60s, 500ms or "
-      "5m",
-      false, ParseYamlDuration, out);
+  return state_->Scalar(
+      key, false,
+      [] {
+        return "a duration of whole milliseconds from 0 to 8760h, such as 60s, "
+               "500ms or 5m";
+      },
+      ParseYamlDuration, out);
 }
 
 bool YamlMap::Strings(std::string_view key, std::vector<std::string>* out) {
@@ -282,16 +297,19 @@ std::vector<YamlMap> YamlMap::Maps(std::string_view key) {
 }
 
 void YamlMap::Fault(std::string_view key, std::string_view message) {
-  const YamlNode::Entry* entry = state_->FindEntry(key);
-  const YamlMark mark =
-      entry == nullptr ? state_->map().mark : state_->node(entry->value).mark;
-  state_->Fault(mark, Join(state_->map().path, key), message);
+  state_->Fault(Place(key), Join(state_->map().path, key), message);
 }
 
-StrictYaml::StrictYaml(std::string name, std::string_view text)
+YamlMark YamlMap::Place(std::string_view key) {
+  const YamlNode::Entry* entry = state_->FindEntry(key);
+  return entry == nullptr ? state_->map().mark
+                          : state_->node(entry->value).mark;
+}
+
+StrictYaml::StrictYaml(std::string name, std::string_view text, size_t longest)
     : document_(std::make_shared<Document>()) {
   document_->name = std::move(name);
-  document_->tree = ParseYamlTree(text);
+  document_->tree = ParseYamlTree(text, longest);
 }
 
 StrictYaml::~StrictYaml() = default;

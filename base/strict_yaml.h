@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strict reading of YAML 1.2, and so of JSON (yaml-cpp): every fault is
+// Strict reading of YAML 1.2, and so of JSON (libyaml): every fault is
 // collected with line and column, unknown and repeated keys are faults with a
 // suggestion, and nothing throws. Aliases work; merge keys (<<), tags other
-// than the core ones, further documents, more than 64 levels and more than 1
-// MiB are faults. One thread. A document is read into plain structs:
+// than the core ones, further documents and more than 64 levels are faults. One
+// thread. A document is read into plain structs:
 //
 //   StrictYaml yaml("config.yaml", text);
 //   YamlMap root = yaml.Root();
@@ -23,8 +23,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/yaml_mark.h"
 
 namespace purser::base {
+
+// Of a configuration file: 1 MiB.
+inline constexpr size_t kLongestConfig = 1 << 20;
 
 class StrictYaml;
 
@@ -55,6 +59,8 @@ class YamlMap {
   // "config.yaml:3:5: pools[0].rdmaHcaMax: must …".
   void Fault(std::string_view key, std::string_view message);
   std::string path() const;  // "pools[0]"
+  // Where a fault of that key would be.
+  YamlMark Place(std::string_view key);
 
  private:
   friend class StrictYaml;
@@ -67,8 +73,9 @@ class StrictYaml {
  public:
   // `name` is what messages call the document. Parsing faults (syntax, a root
   // that is no map) show at Finish(); after a fault of syntax no other is told.
-  // An empty document is an empty map.
-  StrictYaml(std::string name, std::string_view text);
+  // An empty document is an empty map. More than `longest` bytes are a fault.
+  StrictYaml(std::string name, std::string_view text,
+             size_t longest = kLongestConfig);
   ~StrictYaml();
   YamlMap Root();
   // InvalidArgument with all faults (the first 100), one a line, in document
@@ -81,9 +88,9 @@ class StrictYaml {
   std::shared_ptr<Document> document_;
 };
 
-// Reads a whole file (at most 1 MiB). NotFound, PermissionDenied, … with the
-// path and what to do.
+// Reads a whole file. NotFound, PermissionDenied, … with the path and what to
+// do.
 absl::StatusOr<std::string> ReadFile(const std::string& path,
-                                     size_t max_bytes = 1 << 20);
+                                     size_t max_bytes = kLongestConfig);
 
 }  // namespace purser::base

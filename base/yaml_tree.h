@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One YAML document as a tree, with the place of everything in it. The only
-// file that knows yaml-cpp is yaml_tree.cc.
+// file that knows libyaml is yaml_tree.cc.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace purser::base {
+#include "base/yaml_mark.h"
 
-struct YamlMark {
-  int line = 1, column = 1;  // from 1; a column is a byte
-};
+namespace purser::base {
 
 struct YamlNode {
   enum class Kind { kNull, kScalar, kList, kMap };
@@ -44,7 +43,8 @@ struct YamlTree {
   bool broken = false;
 };
 
-// Never fails: what is wrong is in `faults`. At most 1 MiB and 64 levels.
-YamlTree ParseYamlTree(std::string_view text);
+// Never fails: what is wrong is in `faults`, as are more than `longest` bytes
+// and more than 64 levels.
+YamlTree ParseYamlTree(std::string_view text, size_t longest);
 
 }  // namespace purser::base

@@ -46,24 +46,26 @@ TEST(StrictYamlHostileTest, BrokenTextHasItsPlace) {
       {"map:\n  a: 1\n b: 2\n", "c.yaml:3:2: "},  // between two levels
       {"a: b\n  b: c\n", "c.yaml:2:4: "},         // deeper than allowed
       {"a: [b, c\n", "c.yaml:2:1: "},             // no end
-      {"a: {b\n", "c.yaml:1:5: "},                //
-      {"a: 'b\n", "c.yaml:2:2: illegal EOF in scalar"},
-      {"a: 'b\nb: c\n\n", "c.yaml:4:2: illegal EOF in scalar"},
-      {"a: \"b", "c.yaml:2:2: illegal EOF in scalar"},
-      {"a: \"b \\\n", "c.yaml:2:2: illegal EOF in scalar"},
-      {"a: b: c\n", "c.yaml:1:5: "},               //
-      {"a: \"\\q\"\n", "c.yaml:1:"},               // unknown escape
-      {"a: @b\n", "c.yaml:1:4: "},                 // reserved
-      {"a: *b\n", "c.yaml:1:4: "},                 // no such anchor
-      {"]\n", "c.yaml:1:1: "},                     //
-      {",\n", "c.yaml:1:1: unexpected text"},      //
-      {"[],[]\n", "c.yaml:1:3: unexpected text"},  //
+      {"a: {b\n", "c.yaml:2:1: "},                //
+      {"a: 'b\n", "c.yaml:2:1: found unexpected end of stream"},
+      {"a: 'b\nb: c\n\n",
+       "c.yaml:4:1: found unexpected end of stream while scanning a quoted "
+       "scalar that begins on line 1"},
+      {"a: \"b", "c.yaml:1:6: found unexpected end of stream"},
+      {"a: \"b \\\n", "c.yaml:2:1: found unexpected end of stream"},
+      {"a: b: c\n", "c.yaml:1:5: "},                        //
+      {"a: \"\\q\"\n", "c.yaml:1:"},                        // unknown escape
+      {"a: @b\n", "c.yaml:1:4: "},                          // reserved
+      {"a: *b\n", "c.yaml:1:4: there is no anchor \"b\""},  // no such anchor
+      {"]\n", "c.yaml:1:1: "},                              //
+      {",\n", "c.yaml:1:1: did not find"},                  //
+      {"[],[]\n", "c.yaml:1:3: did not find"},              //
       {"a: b\0c\n"sv, "c.yaml:1:5: byte 0x00 is not allowed: remove it"},
       {"a: b\n# \x04\nc: d\n", "c.yaml:2:3: byte 0x04 is not allowed"},
       {"a: \x1b[0m\n", "c.yaml:1:4: byte 0x1b is not allowed"},
       {"a: \x7f\n", "c.yaml:1:4: byte 0x7f is not allowed"},
       {"a: \xc3\xa9\xff\n",
-       "c.yaml:1:6: byte 0xff is not UTF-8: save the "
+       "c.yaml:1:5: byte 0xff is not UTF-8: save the "
        "file as UTF-8"},
       {"\xff\xfe"
        "a\0:\0"sv,
@@ -195,6 +197,33 @@ TEST(StrictYamlHostileTest, LongTextIsRefused) {
   EXPECT_EQ(Faults(longest), "");
   EXPECT_EQ(Faults(longest + "x"),
             "c.yaml:1:1: 1048577 bytes long; at most 1048576 are read");
+}
+
+TEST(StrictYamlHostileTest, LongTextWhereItIsExpected) {
+  const std::string text = Repeat("# comment\n", 2 << 20) + "a: b\n";
+  StrictYaml yaml("c.yaml", text, text.size());
+  std::string a;
+  EXPECT_TRUE(yaml.Root().String("a", &a));
+  EXPECT_TRUE(yaml.Finish().ok()) << yaml.Finish();
+  EXPECT_EQ(a, "b");
+}
+
+// What takes the square of its length takes many seconds here.
+TEST(StrictYamlHostileTest, ManyOfAKindTakeTheirTimeAlone) {
+  constexpr size_t kBytes = 1 << 18;
+  std::string different;
+  for (int i = 0; different.size() < kBytes; ++i)
+    different += "k" + std::to_string(i) + ":\n";
+  for (const std::string& text :
+       {different, Repeat("k: 1\n", kBytes), Repeat("- a\n", kBytes),
+        "list:\n" + Repeat("- {a: 1}\n", kBytes - 100), Repeat("? ", kBytes),
+        "[" + Repeat("a,", kBytes - 2) + "]"}) {
+    const auto start = std::chrono::steady_clock::now();
+    Faults(text.substr(0, kBytes));
+    EXPECT_LT(std::chrono::steady_clock::now() - start,
+              std::chrono::seconds(20))
+        << text.substr(0, 20);
+  }
 }
 
 TEST(StrictYamlHostileTest, RepeatedPiecesNeitherCrashNorHang) {

@@ -468,6 +468,23 @@ TEST(StrictYamlTest, FaultsOfTheCaller) {
             "c.yaml:5:7: port: is taken");
 }
 
+TEST(StrictYamlTest, PlacesAreThoseOfFaults) {
+  StrictYaml yaml("c.yaml",
+                  "name: caf\xc3\xa9\nmaps:\n  - {\xc3\xa9: b, c: d}\n");
+  YamlMap root = yaml.Root();
+  EXPECT_EQ(root.Place("name").column, 7);
+  EXPECT_EQ(root.Place("absent").line, 1);
+  const std::vector<YamlMap> maps = root.Maps("maps");
+  ASSERT_EQ(maps.size(), 1u);
+  YamlMap map = maps[0];
+  EXPECT_EQ(map.Place("c").line, 3);
+  EXPECT_EQ(map.Place("c").column, 15);  // in characters
+  EXPECT_EQ(map.Place("absent").column, 5);
+  map.Fault("c", "is wrong");
+  map.Has("\xc3\xa9");
+  EXPECT_EQ(yaml.Finish().message(), "c.yaml:3:15: maps[0].c: is wrong");
+}
+
 TEST(StrictYamlTest, AllFaultsAtOnceInDocumentOrder) {
   uint64_t port = 0, max = 0;
   bool flag = false;
