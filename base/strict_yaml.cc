@@ -91,35 +91,49 @@ struct StrictYaml::Document {
         {.mark = mark, .text = fmt::format("{}: {}", path, message)});
   }
   // The faults with those that show only now, in document order.
-  std::vector<YamlFault> AllFaults() const;
+  struct Told {
+    YamlMark mark;
+    std::string_view text;            // of a fault that is known
+    const VisitedMap* map = nullptr;  // else the map of an unknown key
+    std::string_view key;
+  };
+  std::vector<Told> AllFaults() const;
+  std::string Text(const Told& told) const;
 };
 
-std::vector<YamlFault> StrictYaml::Document::AllFaults() const {
-  std::vector<YamlFault> faults = tree.faults;
+std::vector<StrictYaml::Document::Told> StrictYaml::Document::AllFaults()
+    const {
+  std::vector<Told> all;
+  for (const YamlFault& fault : tree.faults)
+    all.push_back({.mark = fault.mark, .text = fault.text});
   for (const VisitedMap& map : maps) {
     if (map.node < 0 || map.muted) continue;
     for (const YamlNode::Entry& entry : tree.nodes[map.node].entries)
       if (!map.Knows(entry.key))
-        faults.push_back(
-            {.mark = entry.key_mark,
-             .text = fmt::format("{}: {}", Join(map.path, entry.key),
-                                 UnknownKey(entry.key, map))});
+        all.push_back({.mark = entry.key_mark, .map = &map, .key = entry.key});
   }
-  const auto place = [](const YamlFault& fault) {
-    return std::tie(fault.mark.line, fault.mark.column);
+  const auto place = [](const Told& told) {
+    return std::tie(told.mark.line, told.mark.column);
   };
-  std::stable_sort(faults.begin(), faults.end(),
-                   [&](const YamlFault& a, const YamlFault& b) {
-                     return place(a) < place(b);
-                   });
+  std::stable_sort(all.begin(), all.end(), [&](const Told& a, const Told& b) {
+    return place(a) < place(b);
+  });
   // A key that is asked for twice shows its fault twice.
   const auto end =
-      std::unique(faults.begin(), faults.end(),
-                  [&](const YamlFault& a, const YamlFault& b) {
-                    return place(a) == place(b) && a.text == b.text;
-                  });
-  faults.erase(end, faults.end());
-  return faults;
+      std::unique(all.begin(), all.end(), [&](const Told& a, const Told& b) {
+        return place(a) == place(b) && a.text == b.text && a.key == b.key;
+      });
+  all.erase(end, all.end());
+  return all;
+}
+
+// Only of those that are printed: what is suggested takes its time to find.
+std::string StrictYaml::Document::Text(const Told& told) const {
+  return fmt::format("{}:{}:{}: {}", name, told.mark.line, told.mark.column,
+                     told.map == nullptr
+                         ? std::string(told.text)
+                         : fmt::format("{}: {}", Join(told.map->path, told.key),
+                                       UnknownKey(told.key, *told.map)));
 }
 
 struct YamlMap::State {
@@ -334,18 +348,16 @@ YamlMap StrictYaml::Root() {
 }
 
 absl::Status StrictYaml::Finish() {
-  const std::vector<YamlFault> faults = document_->AllFaults();
+  const std::vector<Document::Told> faults = document_->AllFaults();
   if (faults.empty()) return absl::OkStatus();
   std::vector<std::string> lines;
-  for (const YamlFault& fault : faults) {
+  for (const Document::Told& fault : faults) {
     if (lines.size() == kMostFaults) {
       lines.push_back(fmt::format("{}: and {} more faults", document_->name,
                                   faults.size() - kMostFaults));
       break;
     }
-    lines.push_back(fmt::format("{}:{}:{}: {}", document_->name,
-                                fault.mark.line, fault.mark.column,
-                                fault.text));
+    lines.push_back(document_->Text(fault));
   }
   return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
 }
