@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/logging.h"
+#include "plugin/allocate_options.h"
 #include "plugin/names.h"
 #include "plugin/selectors.h"
 
@@ -29,6 +30,7 @@ struct PoolConfig {
   uint32_t rdma_hca_max = 1000;  // shares, each of all devices of the pool
   Selectors selectors;           // empty: every device of the node
   std::vector<Mount> mounts;
+  AllocateOptions allocate;  // no key sets it yet: the defaults
   std::string full_name() const {
     return resource_prefix + "/" + resource_name;
   }
