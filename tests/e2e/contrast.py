@@ -6,9 +6,10 @@ Used by the demonstration (demo/story) and by test_contrast.py.
 """
 
 import dataclasses
+import re
 import subprocess
+import tempfile
 import threading
-import time
 
 import examples
 import pods
@@ -59,13 +60,14 @@ class Watch:
         self.samples = []
         self._cluster = cluster
         self._told = told
-        self._started = time.monotonic()
         self._baseline = baseline
         self._kubelet_available = self._ask_kubelet()
         self._closed = threading.Event()
+        self._errors = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
-            [ROOT / "tests/e2e/cluster/cluster", "shell", ROOT / "tests/e2e/contrast_samples", cgroup(pod), cgroup(neighbour_pod, "idle")],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            [ROOT / "tests/e2e/cluster/cluster", "shell", "chrt", "--rr", "1", ROOT / "tests/e2e/contrast_samples",
+             cgroup(pod), cgroup(neighbour_pod, "idle")],
+            stdout=subprocess.PIPE, stderr=self._errors, text=True)
         self._threads = [threading.Thread(target=self._read), threading.Thread(target=self._follow_kubelet)]
         for thread in self._threads:
             thread.start()
@@ -75,6 +77,14 @@ class Watch:
         self._process.kill()
         for thread in self._threads:
             thread.join()
+        self._errors.close()
+
+    def last(self):
+        """The latest sample, None before the first."""
+        if self._process.poll() is not None:
+            self._errors.seek(0)
+            raise RuntimeError(f"what samples the node ended with {self._process.returncode}: {self._errors.read()}")
+        return self.samples[-1] if self.samples else None
 
     def __enter__(self):
         return self
@@ -93,9 +103,12 @@ class Watch:
                 pass  # a kubelet without memory does not answer; its last figure stays
 
     def _read(self):
+        started = None
         for line in self._process.stdout:
-            _, queues, available, memory, culprit, neighbour_processes = map(int, line.split())
-            sample = Sample(time.monotonic() - self._started, queues - self._baseline, available * 1024, self._kubelet_available, memory,
+            microseconds, _, queues, available, memory, culprit, neighbour_processes = map(int, line.split())
+            # By the node's clock: what it tells comes late when it has no memory.
+            started = started or microseconds
+            sample = Sample((microseconds - started) / 1e6, queues - self._baseline, available * 1024, self._kubelet_available, memory,
                             culprit, neighbour_processes)
             self.samples.append(sample)
             self._told(sample)
@@ -113,14 +126,23 @@ def beside_a_neighbour(cluster, name, namespace, told):
 def without_purser(cluster, namespace, told=lambda sample: None, timeout=400):
     """Runs the example that opens the device itself until the neighbour dies, and then ends it (contrast_samples).
 
-    Returns (samples, the neighbour's pod).
+    Returns (samples, the neighbour's pod, whom the kernel killed: see killed()).
     """
+    begin = float(cluster.node("cat /proc/uptime").split()[0])
     with beside_a_neighbour(cluster, "queue-hungry-without-purser", namespace, told) as watch:
-        wait_until(lambda: watch.samples and watch.samples[-1].neighbour_processes == 0, "the neighbour is killed", timeout)
-        wait_until(lambda: watch.samples[-1].queue_memory == 0, "the kernel has the queues' memory back", 60)
+        wait_until(lambda: watch.last() and watch.last().neighbour_processes == 0, "the neighbour is killed", timeout)
+        wait_until(lambda: watch.last().queue_memory <= 0, "the kernel has the queues' memory back", 60)
     victim = wait_until(lambda: next((p for p in [cluster.pod("innocent-neighbour", namespace)] if p["status"]["phase"] == "Failed"), None),
-                        "the API server knows of the neighbour's death", 60)
-    return watch.samples, victim
+                        "the API server knows of the neighbour's death", 120)
+    return watch.samples, victim, killed(cluster, begin)
+
+
+def killed(cluster, begin):
+    """Whom the kernel killed for want of memory since that uptime, first to last: [(name, oom_score_adj)]."""
+    lines = re.findall(r"\[ *([0-9.]+)\] Out of memory: Killed process (\d+) \((\S+)\).* oom_score_adj:(-?\d+)", cluster.node("dmesg"))
+    # The kernel tells each twice.
+    each = dict.fromkeys((pid, name, int(score)) for seconds, pid, name, score in lines if float(seconds) > begin)
+    return [(name, score) for _, name, score in each]
 
 
 def with_purser(cluster, namespace, told=lambda sample: None, timeout=400):
@@ -133,5 +155,5 @@ def with_purser(cluster, namespace, told=lambda sample: None, timeout=400):
         printed = wait_until(lambda: next((log for log in [cluster.logs(name, namespace, "application")] if "what to do" in log), None),
                              "the application is refused", timeout)
         count = len(watch.samples)
-        wait_until(lambda: len(watch.samples) > count + 4, "what comes after the refusal is seen", 60)
+        wait_until(lambda: watch.last() and len(watch.samples) > count + 4, "what comes after the refusal is seen", 60)
     return watch.samples, printed

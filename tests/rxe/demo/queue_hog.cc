@@ -3,7 +3,8 @@
 // The other side of the contrast: a program that opens the device itself and
 // creates queue pairs, as any verbs application may. Prints one line per 20
 // queue pairs and holds them until it is killed or told to end.
-//   queue_hog DEVICE COUNT MAX_SEND_WR MAX_SEND_SGE
+//   queue_hog DEVICE COUNT MAX_SEND_WR MAX_SEND_SGE [PAUSE_MS]
+// PAUSE_MS: after each queue pair, so that one can watch.
 #include <infiniband/verbs.h>
 #include <unistd.h>
 
@@ -11,13 +12,26 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+
+namespace {
+
+void Pause(int milliseconds) {
+  const timespec time{.tv_sec = milliseconds / 1000,
+                      .tv_nsec = milliseconds % 1000 * 1'000'000L};
+  nanosleep(&time, nullptr);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: %s DEVICE COUNT MAX_SEND_WR MAX_SEND_SGE\n",
+  if (argc != 5 && argc != 6) {
+    std::fprintf(stderr,
+                 "usage: %s DEVICE COUNT MAX_SEND_WR MAX_SEND_SGE [PAUSE_MS]\n",
                  argv[0]);
     return 2;
   }
+  const int pause_ms = argc == 6 ? std::atoi(argv[5]) : 0;
   const int count = std::atoi(argv[2]);
   int device_count = 0;
   ibv_device** devices = ibv_get_device_list(&device_count);
@@ -50,6 +64,7 @@ int main(int argc, char** argv) {
       std::printf("%d\n", i);
       std::fflush(stdout);
     }
+    Pause(pause_ms);
   }
   pause();
   return 0;
