@@ -27,9 +27,9 @@ def test_without_purser_the_neighbour_dies_while_the_kubelets_figure_does_not_mo
     assert alive[-1].available < alive[0].available - 1000 * MIB
     assert abs(alive[-1].kubelet_available - alive[0].kubelet_available) < 200 * MIB
     assert max(sample.pod_memory for sample in samples) < 100 * MIB, "it kept within its limit"
-    # The neighbour first (137; 255 when the container runtime was killed, too, and did not see it), the culprit after it.
+    # The neighbour first (137; 255 when the container runtime was killed, too, and did not see it).
     print("killed by the kernel: " + ", ".join(f"{name} ({score})" for name, score in killed))
-    assert killed[0] == ("sleep", 1000) and ("queue_hog", -997) in killed
+    assert killed[0] == ("sleep", 1000)
     assert neighbour["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] in (137, 255)
     assert not [e for e in purser.events(namespace) if e["reason"] == "Evicted"], "no eviction: Kubernetes saw nothing"
     conditions = {c["type"]: c["status"] for c in purser.the_node()["status"]["conditions"]}
