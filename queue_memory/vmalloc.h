@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What Linux's vmalloc costs beside the area itself: mm/vmalloc.c
-// __vmalloc_area_node. For rings that the kernel allocates by vmalloc_user.
-// Internal to queue_memory/.
+// __vmalloc_area_node. For rings that the kernel allocates by vmalloc_user; the
+// node view reckons with it, too.
 #pragma once
 
 #include "queue_memory/arithmetic.h"
