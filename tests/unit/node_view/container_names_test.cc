@@ -31,8 +31,7 @@ TEST(ParseLogNameTest, OthersAreNone) {
         std::string("__-.log"), "pod_ns_c-" + kIdA, "pod_ns-" + kIdA + ".log",
         "pod_ns_-" + kIdA + ".log", "_ns_c-" + kIdA + ".log",
         "pod__c-" + kIdA + ".log", std::string("pod_ns_c-123.log"),
-        std::string("pod_ns_c-not.hexadecimal.log"),
-        "a-" + kIdA + "_ns_c.log"})
+        std::string("pod_ns_c-not.hexadecimal.log"), "a-" + kIdA + "_ns_c.log"})
     EXPECT_FALSE(ParseLogName(name).has_value()) << name;
 }
 

@@ -59,8 +59,8 @@ TEST_F(LinesOfFileTest, OneThatIsTooLongIsLeftOutAndNoOther) {
 }
 
 TEST_F(LinesOfFileTest, ErrorsNameTheFile) {
-  const absl::Status status = ForEachLineOfFile(
-      tree_.path("none"), [](std::string_view /*line*/) {});
+  const absl::Status status =
+      ForEachLineOfFile(tree_.path("none"), [](std::string_view /*line*/) {});
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               ::testing::HasSubstr(tree_.path("none")));

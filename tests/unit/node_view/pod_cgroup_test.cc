@@ -16,9 +16,10 @@ constexpr char kId[] =
 std::string Expand(std::string text) {
   std::string systemd = kUid;
   for (char& c : systemd) c = c == '-' ? '_' : c;
-  for (const auto& [key, value] : {std::pair<std::string, std::string>("%U", kUid),
-                                   {"%S", systemd},
-                                   {"%I", kId}}) {
+  for (const auto& [key, value] :
+       {std::pair<std::string, std::string>("%U", kUid),
+        {"%S", systemd},
+        {"%I", kId}}) {
     for (size_t at; (at = text.find(key)) != std::string::npos;)
       text.replace(at, key.size(), value);
   }
@@ -62,7 +63,8 @@ constexpr Case kPods[] = {
     {"seen from another cgroup namespace",
      "0::/../../../kubepods-burstable.slice/kubepods-burstable-pod%S.slice/"
      "cri-containerd-%I.scope\n"},
-    {"cgroups of the container's own", "0::/kubepods/pod%U/%I/init.scope/a-b\n"},
+    {"cgroups of the container's own",
+     "0::/kubepods/pod%U/%I/init.scope/a-b\n"},
     {"hybrid: version 2 without the pod",
      "5:memory:/kubepods/pod%U/%I\n0::/system.slice/kubelet.service\n"},
     {"one controller is left at the pod",
@@ -83,12 +85,13 @@ TEST(PodCgroupTest, EverySpellingOfAContainer) {
 
 TEST(PodCgroupTest, AStaticPodsUidIsOfDigitsAlone) {
   const std::string uid = "0123456789abcdef0123456789abcdef";
-  EXPECT_EQ(
-      ParsePodCgroup(Expand("0::/kubepods/pod" + uid + "/%I\n"))->pod_uid, uid);
+  EXPECT_EQ(ParsePodCgroup(Expand("0::/kubepods/pod" + uid + "/%I\n"))->pod_uid,
+            uid);
 }
 
 TEST(PodCgroupTest, OfTheReadersOwnPodTheContainerAlone) {
-  const auto cgroup = ParsePodCgroup(Expand("0::/../cri-containerd-%I.scope\n"));
+  const auto cgroup =
+      ParsePodCgroup(Expand("0::/../cri-containerd-%I.scope\n"));
   ASSERT_TRUE(cgroup.has_value());
   EXPECT_EQ(cgroup->pod_uid, "");
   EXPECT_EQ(cgroup->container_id, kId);

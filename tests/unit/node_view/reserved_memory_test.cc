@@ -11,12 +11,11 @@ namespace {
 constexpr uint64_t kNode = 4ull << 30;
 
 TEST(ReservedMemoryTest, IsTheNodesLessThePodsLimit) {
-  for (const char* file :
-       {"kubepods/memory.max", "kubepods.slice/memory.max",
-        "kubelet/kubepods/memory.max",
-        "kubelet.slice/kubelet-kubepods.slice/memory.max",
-        "memory/kubepods/memory.limit_in_bytes",
-        "memory/kubepods.slice/memory.limit_in_bytes"}) {
+  for (const char* file : {"kubepods/memory.max", "kubepods.slice/memory.max",
+                           "kubelet/kubepods/memory.max",
+                           "kubelet.slice/kubelet-kubepods.slice/memory.max",
+                           "memory/kubepods/memory.limit_in_bytes",
+                           "memory/kubepods.slice/memory.limit_in_bytes"}) {
     fakes::FileTree tree;
     tree.Write(file, "3221225472\n");
     const auto reserved = ReservedByPodsCgroup(tree.root(), kNode);

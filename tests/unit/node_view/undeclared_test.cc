@@ -44,11 +44,11 @@ std::optional<std::map<std::string, uint64_t>> Undeclared(
 
 TEST(UndeclaredTest, IsWhatIsHeldBeyondTheUnits) {
   EXPECT_THAT(Undeclared({}, {}), Optional(IsEmpty()));
-  EXPECT_THAT(Undeclared({Held("rxe0", "a", 3 * kMib, 5)},
-                         {Units("a", "rdma/wqe-mib", 2),
-                          Units("a", "rdma/hca", 100),
-                          Units("b", "rdma/wqe-mib", 100)}),
-              Optional(ElementsAre(Pair("rxe0", kMib + 5))));
+  EXPECT_THAT(
+      Undeclared({Held("rxe0", "a", 3 * kMib, 5)},
+                 {Units("a", "rdma/wqe-mib", 2), Units("a", "rdma/hca", 100),
+                  Units("b", "rdma/wqe-mib", 100)}),
+      Optional(ElementsAre(Pair("rxe0", kMib + 5))));
   EXPECT_THAT(Undeclared({Held("rxe0", "a", 3 * kMib)},
                          {Units("a", "rdma/wqe-mib", 1),
                           Units("a", "rdma/wqe-2mib", 1)}),
@@ -56,10 +56,9 @@ TEST(UndeclaredTest, IsWhatIsHeldBeyondTheUnits) {
 }
 
 TEST(UndeclaredTest, WhatOneLeavesCoversNoOther) {
-  EXPECT_THAT(
-      Undeclared({Held("rxe0", "a", kMib), Held("rxe0", "b", 7)},
-                 {Units("a", "rdma/wqe-mib", 50)}),
-      Optional(ElementsAre(Pair("rxe0", 7))));
+  EXPECT_THAT(Undeclared({Held("rxe0", "a", kMib), Held("rxe0", "b", 7)},
+                         {Units("a", "rdma/wqe-mib", 50)}),
+              Optional(ElementsAre(Pair("rxe0", 7))));
 }
 
 TEST(UndeclaredTest, AnExcessIsSharedOutOverTheDevices) {
