@@ -10,6 +10,8 @@
 #include "base/proc.h"
 #include "base/signals.h"
 #include "base/status_macros.h"
+#include "node_view/metrics.h"
+#include "plugin/node_view.h"
 #include "plugin/pool_resource.h"
 #include "plugin/queue_memory_resource.h"
 #include "spdlog/fmt/fmt.h"
@@ -109,11 +111,19 @@ absl::Status App::Start(const std::string& version) {
       version, inventory_,
       std::vector<const ResourceServer*>(served.begin(), served.end()),
       *registrar_);
+  std::vector<std::shared_ptr<prometheus::Collectable>> metrics = {metrics_};
+  if (config_.node_view.enabled) {
+    node_view_ = MakeNodeView(
+        config_, inventory_,
+        std::vector<const ResourceServer*>(served.begin(), served.end()));
+    node_view_->Start();
+    metrics.push_back(std::make_shared<node_view::ViewMetrics>(*node_view_));
+  }
   PURSER_ASSIGN_OR_RETURN(
       http_,
       base::HttpServer::Create(
           config_.metrics_address,
-          {{"/metrics", base::MetricsHandler({metrics_})},
+          {{"/metrics", base::MetricsHandler(metrics)},
            {"/healthz", [] { return base::HttpResponse{.body = "ok\n"}; }},
            {"/readyz", [this] { return Readiness(); }}}));
   base::LogInfo("metrics", {{"address", config_.metrics_address},
@@ -168,6 +178,7 @@ void App::Rescan() {
 void App::Stop() {
   if (registrar_ != nullptr) registrar_->Stop();
   http_.reset();
+  if (node_view_ != nullptr) node_view_->Stop();
   const auto deadline = std::chrono::system_clock::now() + kServerStop;
   for (auto server = servers_.rbegin(); server != servers_.rend(); ++server)
     (*server)->Stop(deadline);

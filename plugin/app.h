@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/http_server.h"
+#include "node_view/live_view.h"
 #include "plugin/config.h"
 #include "plugin/inventory.h"
 #include "plugin/metrics.h"
@@ -55,6 +56,7 @@ class App {
   std::vector<std::unique_ptr<ResourceServer>> servers_;  // streams -> wakeup_
   std::unique_ptr<Registrar> registrar_;                  // -> kubelet
   std::shared_ptr<PluginMetrics> metrics_;                // -> http_
+  std::unique_ptr<node_view::LiveView> node_view_;        // -> http_
   std::unique_ptr<base::HttpServer> http_;
 };
 

@@ -15,6 +15,7 @@
 #include "base/logging.h"
 #include "plugin/allocate_options.h"
 #include "plugin/names.h"
+#include "plugin/node_view_config.h"
 #include "plugin/selectors.h"
 
 namespace purser::plugin {
@@ -56,6 +57,7 @@ struct Config {
   std::string metrics_address = ":9836";
   std::chrono::milliseconds rescan_interval = std::chrono::seconds(10);
   base::LogLevel log_level = base::LogLevel::kInfo;
+  NodeViewConfig node_view;  // not in the file
 
   // Not in the file: where the node's own file systems are.
   std::string sysfs_root = "/sys", dev_root = "/dev", proc_root = "/proc";

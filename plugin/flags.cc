@@ -48,6 +48,7 @@ ParsedFlags ParseFlags(int argc, char** argv, const std::string& version) {
                  "Where the node's sysfs is mounted (default /sys)");
   app.add_option("--dev-root", flags.dev_root,
                  "Where the node's /dev is mounted (default /dev)");
+  AddNodeViewFlags(app, flags.node_view);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -78,6 +79,7 @@ absl::StatusOr<Config> ConfigFromFlags(const Flags& flags) {
   if (flags.metrics_address) config.metrics_address = *flags.metrics_address;
   if (flags.sysfs_root) config.sysfs_root = *flags.sysfs_root;
   if (flags.dev_root) config.dev_root = *flags.dev_root;
+  config.node_view = flags.node_view;
   return config;
 }
 

@@ -15,6 +15,7 @@ struct Flags {
   std::string check_config;  // path
   std::optional<std::string> kubelet_root_dir, sysfs_root, dev_root,
       metrics_address, log_level;
+  NodeViewConfig node_view;
 };
 
 // Either flags, or, for --help, --version and mistakes, the exit code of a

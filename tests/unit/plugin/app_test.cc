@@ -29,6 +29,7 @@ class AppTest : public ::testing::Test {
     config_.proc_root = node_.proc_root();
     config_.kubelet_root_dir = node_.kubelet_root();
     config_.metrics_address = "127.0.0.1:0";
+    config_.node_view.enabled = false;  // it reads this machine
   }
   std::unique_ptr<App> Create() {
     absl::StatusOr<std::unique_ptr<App>> app = App::Create(config_, "1.2.3");

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "node_view/live_view.h"
+#include "plugin/config.h"
+#include "plugin/inventory.h"
+#include "plugin/resource_server.h"
+
+namespace purser::plugin {
+
+// The node view of what this plugin knows: its devices, its resources, what it
+// advertises. Not started; the arguments outlive it.
+std::unique_ptr<node_view::LiveView> MakeNodeView(
+    const Config& config, const Inventory& inventory,
+    std::vector<const ResourceServer*> servers);
+
+}  // namespace purser::plugin
