@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers as the kubelet and the node have them: processes to kill, what is freed then, who was restarted."""
+"""Containers as the kubelet and the node have them: processes to kill, what is freed then, who was restarted; the node's status."""
 
-from kube import ROOT
+import contextlib
+import datetime
+import subprocess
+import threading
+
+from kube import RESOURCES, ROOT
+
+
+def seconds_since_epoch(time):
+    """Of a time as the API server writes it; whole seconds."""
+    return datetime.datetime.fromisoformat(time.rstrip("Z") + "+00:00").timestamp()
 
 
 def container(cluster, pod, namespace, name):
@@ -29,6 +39,29 @@ def measure(cluster, script, timeout=180):
     return cluster.node("chrt --rr 1 bash -s", stdin=script, timeout=timeout)
 
 
+@contextlib.contextmanager
+def statuses(cluster):
+    """Yields a list that fills with what the API server is told of the node: (the kubelet's time, allocatable)."""
+    path = "{.status.conditions[?(@.type=='Ready')].lastHeartbeatTime} {.status.allocatable.rdma/hca} {.status.allocatable.rdma/wqe-mib}\n"
+    watch = subprocess.Popen([str(ROOT / "tests/e2e/cluster/cluster"), "kubectl", "get", "nodes", "--watch", "-o", "jsonpath=" + path.replace("\n", '{"\\n"}')],
+                             stdout=subprocess.PIPE, text=True)
+    seen = []
+
+    def read():
+        for line in watch.stdout:
+            heartbeat, *counts = line.split()
+            when = seconds_since_epoch(heartbeat)
+            seen.append((when, dict(zip(RESOURCES, map(int, counts)))))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        watch.kill()
+        thread.join()
+
+
 def kill_and_await_queue_areas(cluster, pid, queue_bytes):
     """Kills a process with SIGKILL; the seconds until soft-RoCE's queues take no more than that."""
     return float(measure(cluster, f"""
@@ -38,4 +71,15 @@ def kill_and_await_queue_areas(cluster, pid, queue_bytes):
           sleep 0.1
         done
         awk -v begin=$begin -v end=$EPOCHREALTIME 'BEGIN {{ print end - begin }}'
+        """))
+
+
+def await_end_and_queue_areas(cluster, pid, queue_bytes):
+    """Waits until a process has ended and soft-RoCE's queues take no more than that; how many sidecars run then."""
+    return int(measure(cluster, f"""
+        while kill -0 {pid} 2>/dev/null; do sleep 0.02; done
+        for ((turn = 0; turn < 100; turn++)); do
+          [ "$({ROOT}/tests/rxe/queue_areas | sed -n s/^queue_bytes=//p)" -gt {queue_bytes} ] || break
+        done
+        [ "$turn" -lt 100 ] && pidof purser-sidecar | wc -w
         """))

@@ -57,7 +57,9 @@ def test_a_sidecar_out_of_memory_comes_back(purser, namespace):
     purser.await_pod("app", namespace)
     baseline = purser.queue_areas()
     with concurrent.futures.ThreadPoolExecutor() as threads:
+        sidecars = threads.submit(node.await_end_and_queue_areas, purser, node.process(purser, "app", namespace, "purser-sidecar"), baseline)
         application_saw_it(start_application(threads, purser, namespace, "--count", "3000", "--send-wr", "1", "--recv-wr", "1"))
+    assert sidecars.result() == 0, "the kernel had the memory back before the next sidecar started"
     sidecar_was_restarted(purser, namespace, reason="OOMKilled")
     works_again(purser, namespace, baseline)
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chart's life on a cluster, by the real Helm: install, test, upgrade, rollback, uninstall; and values that it refuses."""
 
+import contextlib
 import json
 import re
 import shlex
 
 import pytest
+import yaml
 
 import pods
 from conftest import VALUES
@@ -56,6 +58,11 @@ def left_on_node(cluster):
     return found | set(cluster.node("grep -l purser /proc/[0-9]*/comm 2>/dev/null || true").split())
 
 
+def await_nothing_left_on_node(cluster):
+    """The kubelet removes a pod's directory, which has its containers' names in it, a little after the pod."""
+    wait_until(lambda: left_on_node(cluster) == set(), f"nothing of Purser is left on the node: {left_on_node(cluster)}", 60)
+
+
 @pytest.mark.parametrize("values, sentence", [
     ("sidecar.queueMemoryMiB=0", "a whole number of MiB, at least 1"),
     ("config.resources.queueMemory.capacity=lots", "a quantity of bytes, at least 1Mi, such as 8Gi"),
@@ -71,19 +78,48 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_changes_nothing(purser, va
     assert purser.resources() == RESOURCES
 
 
+@contextlib.contextmanager
+def prometheus_operators_kinds(cluster):
+    """The kinds of the Prometheus Operator, without it: whatever an object says is taken."""
+    def definition(plural, kind):
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": plural + ".monitoring.coreos.com"},
+                "spec": {"group": "monitoring.coreos.com", "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
+                         "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}]}}
+
+    definitions = yaml.safe_dump_all([definition("podmonitors", "PodMonitor"), definition("prometheusrules", "PrometheusRule")])
+    cluster.kubectl("apply", "-f", "-", stdin=definitions)
+    try:
+        cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/podmonitors.monitoring.coreos.com",
+                        "crd/prometheusrules.monitoring.coreos.com")
+        yield
+    finally:
+        cluster.kubectl("delete", "-f", "-", stdin=definitions)
+
+
 def commands(notes):
     """Those that NOTES.txt tells the user to run, by program."""
     joined = re.sub(r"\n +,", ",", notes)
     return {line.split()[0]: shlex.split(line)[1:] for line in joined.splitlines() if re.match(r"  (kubectl|helm) ", line)}
 
 
-def test_from_install_to_uninstall(cluster, namespace):
-    uninstall(cluster)
-    assert left_on_node(cluster) == set()
+@pytest.fixture
+def monitoring(cluster):
+    with prometheus_operators_kinds(cluster):
+        yield
 
-    notes = commands(install(cluster))
+
+def test_from_install_to_uninstall(cluster, monitoring, namespace):
+    uninstall(cluster)
+    await_nothing_left_on_node(cluster)
+
+    notes = commands(install(cluster, "--set", "podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"))
     await_resources(cluster, RESOURCES)
-    assert objects_of_purser(cluster) != [] and left_on_node(cluster) != set()  # so that the same questions mean something below
+    # So that the same questions mean something below.
+    kinds = {text.split()[0] for text in objects_of_purser(cluster)}
+    assert {"DaemonSet", "ConfigMap", "ServiceAccount", "PodMonitor", "PrometheusRule", "Secret"} <= kinds, kinds
+    assert left_on_node(cluster) != set()
 
     # What the user is told to run.
     shown = cluster.kubectl(*notes["kubectl"])
@@ -120,5 +156,4 @@ def test_from_install_to_uninstall(cluster, namespace):
     uninstall(cluster)
     assert is_unharmed()
     cluster.kubectl("delete", "pod", "app", "--namespace", namespace, "--wait", "--timeout=300s", timeout=330)
-    assert left_on_node(cluster) == set()
-
+    await_nothing_left_on_node(cluster)

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kubelet and the plugin are replaced: what runs keeps its queue pairs, what waits starts."""
 
-import contextlib
-import datetime
 import json
-import subprocess
-import threading
 
 import conftest
+import node
 import pods
 import pytest
 from kube import PURSER_NAMESPACE, RESOURCES, ROOT, value, wait_until
@@ -57,29 +54,6 @@ def await_another(cluster, namespace, name):
     cluster.kubectl("rollout", "status", f"deployment/{name}", "--namespace", namespace, "--timeout=180s", timeout=200)
 
 
-@contextlib.contextmanager
-def node_statuses(cluster):
-    """Yields a list that fills with what the API server is told of the node: (the kubelet's time, allocatable)."""
-    path = "{.status.conditions[?(@.type=='Ready')].lastHeartbeatTime} {.status.allocatable.rdma/hca} {.status.allocatable.rdma/wqe-mib}\n"
-    watch = subprocess.Popen([str(ROOT / "tests/e2e/cluster/cluster"), "kubectl", "get", "nodes", "--watch", "-o", "jsonpath=" + path.replace("\n", '{"\\n"}')],
-                             stdout=subprocess.PIPE, text=True)
-    seen = []
-
-    def read():
-        for line in watch.stdout:
-            heartbeat, *counts = line.split()
-            when = datetime.datetime.fromisoformat(heartbeat.rstrip("Z") + "+00:00").timestamp()
-            seen.append((when, dict(zip(RESOURCES, map(int, counts)))))
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        watch.kill()
-        thread.join()
-
-
 def socket_made_at(cluster):
     """When the kubelet's socket was made, by the node's clock; 0 where there is none."""
     return float(cluster.node(f"stat -c %.W {DEVICE_PLUGINS}/kubelet.sock 2>/dev/null || echo 0"))
@@ -88,7 +62,7 @@ def socket_made_at(cluster):
 def test_running_pods_outlive_a_restart_of_the_kubelet(purser, holder):
     before, registered = what_stays(purser, holder), registrations(purser)
     areas, made = purser.queue_areas(), socket_made_at(purser)
-    with node_statuses(purser) as statuses:
+    with node.statuses(purser) as statuses:
         purser.node("touch /run/node/kubelet.hold; kill -KILL $(cat /run/node/kubelet.pid)")
         another(purser, holder, "while-it-was-down")
         bound = ["get", "pods", "--namespace", holder, "-l", "app=while-it-was-down", "-o", "jsonpath={.items[*].spec.nodeName}"]

@@ -15,6 +15,10 @@ def test_the_budget_is_what_the_plugin_allotted(purser, namespace):
     assert value(metrics, "purser_queue_memory_headroom_bytes", source="plugin", charged_to="node") == BUDGET
     assert total(metrics, "purser_queue_pairs") == 0
 
+    # Of the node's devices the application has none, and of capabilities none.
+    seen = purser.execute("app", namespace, "application", "sh", "-c", "ls /dev; grep Cap /proc/self/status").stdout
+    assert "null" in seen and "infiniband" not in seen and "CapEff:\t0000000000000000" in seen and "CapBnd:\t0000000000000000" in seen, seen
+
     before = purser.queue_areas()
     created = purser.execute("app", namespace, "application",
                              "purser", "qp", "create", "--count", "3", "--send-wr", "256", "--send-sge", "4", "--detach")
