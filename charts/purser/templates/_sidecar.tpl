@@ -11,35 +11,21 @@ and give each application container
 Works in this chart and in one that has it as a dependency (named purser, devicePlugin.enabled false where it runs already).
 */}}
 {{- define "purser.sidecar" -}}
-{{- $purser := .root -}}
-{{- if not (.root.Values.images).devicePlugin -}}
-{{- $purser = index .root.Subcharts "purser" | required (printf "template purser.sidecar: chart %s has no dependency named purser, from which the template takes its values" .root.Chart.Name) -}}
-{{- end -}}
-{{- range $key, $value := default dict .sidecar -}}
-{{- if not (hasKey $purser.Values.sidecar $key) -}}
-{{- fail (printf "template purser.sidecar: %q is no value of the sidecar; there are %s" $key (keys $purser.Values.sidecar | sortAlpha | join ", ")) -}}
-{{- end -}}
-{{- end -}}
-{{- $sidecar := mergeOverwrite (deepCopy $purser.Values.sidecar) (default dict .sidecar) -}}
-{{- $queueMemory := int $sidecar.queueMemoryMiB -}}
-{{- if lt $queueMemory 1 -}}
-{{- fail (printf "template purser.sidecar: queueMemoryMiB is %v, and must be a whole number of MiB, at least 1" $sidecar.queueMemoryMiB) -}}
-{{- end -}}
-{{- if not (has $sidecar.reservedBy (list "sidecar" "node")) -}}
-{{- fail (printf "template purser.sidecar: reservedBy is %q, and must be sidecar or node" $sidecar.reservedBy) -}}
-{{- end -}}
-{{- $memory := int $sidecar.baseMemoryMiB -}}
+{{- $made := include "purser.sidecarValues" . | fromJson -}}
+{{- $sidecar := $made.values -}}
+{{- $queueMemory := int64 $sidecar.queueMemoryMiB -}}
+{{- $memory := int64 $sidecar.baseMemoryMiB -}}
 {{- if eq $sidecar.reservedBy "sidecar" }}{{ $memory = add $memory $queueMemory }}{{ end -}}
 - name: purser-sidecar
-  image: {{ include "purser.image" (dict "root" $purser "image" "sidecar") }}
-  imagePullPolicy: {{ $purser.Values.images.sidecar.pullPolicy }}
+  image: {{ $made.image | quote }}
+  imagePullPolicy: {{ $made.pullPolicy | quote }}
   restartPolicy: Always
   args:
     - --shared-volume=/run/purser
-    - --metrics-address=:{{ $sidecar.metricsPort }}
-    - --log-level={{ $sidecar.logLevel }}
+    - --metrics-address=:{{ int64 $sidecar.metricsPort }}
+    - {{ printf "--log-level=%s" $sidecar.logLevel | quote }}
     {{- range $sidecar.devices }}
-    - --device={{ . }}
+    - {{ printf "--device=%s" . | quote }}
     {{- end }}
     {{- if eq $sidecar.reservedBy "sidecar" }}
     # {{ $queueMemory }} of the {{ $memory }} MiB below are for queues.
@@ -47,7 +33,7 @@ Works in this chart and in one that has it as a dependency (named purser, device
     {{- end }}
   ports:
     - name: purser-metrics
-      containerPort: {{ $sidecar.metricsPort }}
+      containerPort: {{ int64 $sidecar.metricsPort }}
   startupProbe:
     # It waits by itself, so that no look comes too early (each would be an event of type Warning).
     exec: {command: [purser, --wait, "30", --rpc-timeout, "20", budget]}
@@ -61,14 +47,14 @@ Works in this chart and in one that has it as a dependency (named purser, device
   # Why it does not start is in `kubectl describe pod`.
   terminationMessagePolicy: FallbackToLogsOnError
   resources:
-    requests: {cpu: {{ $sidecar.cpuRequest }}, memory: {{ $memory }}Mi}
+    requests: {cpu: {{ $sidecar.cpuRequest | quote }}, memory: {{ $memory }}Mi}
     limits:
       {{- with $sidecar.cpuLimit }}
-      cpu: {{ . }}
+      cpu: {{ . | quote }}
       {{- end }}
       memory: {{ $memory }}Mi
       rdma/wqe-mib: {{ $queueMemory | quote }}
-      {{ $sidecar.hcaResource }}: "1"
+      {{ $sidecar.hcaResource | quote }}: "1"
   securityContext:
     allowPrivilegeEscalation: false
     readOnlyRootFilesystem: true
@@ -77,7 +63,7 @@ Works in this chart and in one that has it as a dependency (named purser, device
     capabilities: {drop: [ALL], add: [IPC_LOCK]}
     {{- else }}
     runAsNonRoot: true
-    runAsUser: {{ $sidecar.runAsUser }}
+    runAsUser: {{ int64 $sidecar.runAsUser }}
     capabilities: {drop: [ALL]}
     {{- end }}
     seccompProfile: {type: RuntimeDefault}
@@ -88,9 +74,7 @@ Works in this chart and in one that has it as a dependency (named purser, device
 
 {{/* The volume that sidecar and application share: socket and payload. In memory: registered pages are pinned. */}}
 {{- define "purser.volume" -}}
-{{- $purser := .root -}}
-{{- if not (.root.Values.images).devicePlugin }}{{ $purser = index .root.Subcharts "purser" }}{{ end -}}
-{{- $sidecar := mergeOverwrite (deepCopy $purser.Values.sidecar) (default dict .sidecar) -}}
+{{- $sidecar := (include "purser.sidecarValues" . | fromJson).values -}}
 - name: purser
-  emptyDir: {medium: Memory, sizeLimit: {{ $sidecar.sharedVolumeMiB }}Mi}
+  emptyDir: {medium: Memory, sizeLimit: {{ int64 $sidecar.sharedVolumeMiB }}Mi}
 {{- end }}
