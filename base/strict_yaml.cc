@@ -314,6 +314,8 @@ void YamlMap::Fault(std::string_view key, std::string_view message) {
   state_->Fault(Place(key), Join(state_->map().path, key), message);
 }
 
+YamlMark YamlMap::Place() const { return state_->map().mark; }
+
 YamlMark YamlMap::Place(std::string_view key) {
   const YamlNode::Entry* entry = state_->FindEntry(key);
   return entry == nullptr ? state_->map().mark

@@ -59,7 +59,8 @@ class YamlMap {
   // "config.yaml:3:5: pools[0].rdmaHcaMax: must …".
   void Fault(std::string_view key, std::string_view message);
   std::string path() const;  // "pools[0]"
-  // Where a fault of that key would be.
+  // Where the map stands, and where a fault of `key` would be.
+  YamlMark Place() const;
   YamlMark Place(std::string_view key);
 
  private:

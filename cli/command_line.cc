@@ -2,14 +2,13 @@
 #include "cli/command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "base/quantity.h"
 #include "cli/exit_code.h"
+#include "cli/options.h"
 #include "cli/peer_channel.h"
 #include "cli/ping_session.h"
 #include "spdlog/fmt/fmt.h"
@@ -23,31 +22,6 @@ of the device, 4 no sidecar answers at the socket.
 Environment: PURSER_SOCKET is the default of --socket.)";
 
 constexpr double kMaxSeconds = 86'400;
-
-// "64Mi" becomes "67108864".
-CLI::Validator Bytes(uint64_t min, uint64_t max) {
-  return CLI::Validator(
-      [min, max](std::string& text) -> std::string {
-        auto bytes = base::ParseQuantity(text);
-        if (!bytes.ok()) return std::string(bytes.status().message());
-        if (*bytes < min || *bytes > max)
-          return fmt::format("{} is not within {} and {} bytes", text, min,
-                             max);
-        text = std::to_string(*bytes);
-        return {};
-      },
-      "");
-}
-
-CLI::Validator OneOf(std::vector<std::string> names) {
-  return CLI::Validator(
-      [names](std::string& text) -> std::string {
-        if (std::find(names.begin(), names.end(), text) != names.end())
-          return {};
-        return fmt::format("'{}' is none of {}", text, fmt::join(names, ", "));
-      },
-      "");
-}
 
 // HOST:PORT, or for listening a port alone.
 CLI::Validator Address(bool port_alone) {
@@ -81,17 +55,6 @@ struct Caps {
     return cap;
   }
 };
-
-void AddOutput(CLI::App& app, Output& output) {
-  app.add_option_function<std::string>(
-         "-o,--output",
-         [&output](const std::string& name) {
-           output = name == "json" ? Output::kJson : Output::kTable;
-         },
-         "table (default) or json")
-      ->check(OneOf({"table", "json"}))
-      ->type_name("FORMAT");
-}
 
 void AddSeconds(CLI::App& app, const std::string& name,
                 std::chrono::milliseconds& target, const std::string& help,
@@ -235,6 +198,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   BudgetCommand budget;
   FillCommand fill;
   PingCommand ping;
+  PlanCommand plan;
   Caps create_caps, fill_caps;
 
   CLI::App app("RDMA queue pairs within the pod's budget of queue memory",
@@ -274,6 +238,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   CLI::App* budget_app = app.add_subcommand(
       "budget", "The budget, what bounds it, what is used and left");
   AddOutput(*budget_app, budget.output);
+  CLI::App* plan_app = AddPlan(app, plan);
 
   try {
     app.parse(argc, argv);
@@ -291,7 +256,8 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
     *exit_code = kUsage;
     return std::nullopt;
   }
-  if (qp->get_subcommands().empty() && !budget_app->parsed()) {
+  if (qp->get_subcommands().empty() && !budget_app->parsed() &&
+      !plan_app->parsed()) {
     err << (qp->parsed() ? qp->help("purser") : app.help());
     *exit_code = kUsage;
     return std::nullopt;
@@ -304,6 +270,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   if (ping_app->parsed()) invocation.command = ping;
   if (fill_app->parsed()) invocation.command = fill;
   if (budget_app->parsed()) invocation.command = budget;
+  if (plan_app->parsed()) invocation.command = plan;
   return invocation;
 }
 

@@ -11,11 +11,12 @@
 #include <variant>
 #include <vector>
 
+#include "planner/workload.h"
 #include "purser/v1/sidecar.pb.h"
 
 namespace purser::cli {
 
-enum class Output { kTable, kJson };
+enum class Output { kTable, kJson, kYaml };
 
 struct CreateCommand {
   v1::QueuePairType type = v1::QUEUE_PAIR_TYPE_RC;
@@ -55,13 +56,31 @@ struct PingCommand {
   uint32_t chunk_bytes = 512 << 10;
 };
 
+// A workload in a file, or one group of queue pairs by flags.
+struct PlanCommand {
+  std::string file;  // "-": stdin; empty: the group below
+  planner::Group group;
+  std::string type = "rc";
+  std::vector<std::string> send_ops;
+  queue_memory::SharedReceiveQueueRequest shared_receive_queue{.max_wr = 0,
+                                                               .max_sge = 1};
+  bool shared_cq = false;
+  std::string device, provider;
+  bool all_providers = false;
+  std::vector<std::string> limits;  // "maxQpWr=16384"
+  uint32_t pods_per_node = 0;       // 0: as the workload says
+  std::optional<uint64_t> fit;      // bytes
+  std::string plot;                 // SVG file; empty: none
+  Output output = Output::kTable;
+};
+
 struct Invocation {
   std::string socket = "/run/purser/sidecar.sock";
   std::string shared_volume;  // empty: the socket's directory
   std::chrono::milliseconds rpc_timeout{5000};
   std::chrono::milliseconds wait{0};  // for a sidecar that does not answer yet
   std::variant<CreateCommand, ListCommand, DestroyCommand, BudgetCommand,
-               FillCommand, PingCommand>
+               FillCommand, PingCommand, PlanCommand>
       command;
 
   std::string SharedVolume() const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands, each on a connected client. They return the exit code and print
-// results and errors themselves.
+// The commands, on a connected client but for Plan. They return the exit code
+// and print results and errors themselves.
 #pragma once
 
 #include <string>
@@ -25,6 +25,8 @@ int Fill(const FillCommand& command, const std::string& shared_volume,
          client::Client& client, Environment& environment);
 int Ping(const PingCommand& command, const std::string& shared_volume,
          client::Client& client, Environment& environment);
+
+int Plan(const PlanCommand& command, Environment& environment);
 
 // Prints an error, a refusal with its calculation; returns its exit code.
 int Fail(const absl::Status& status, Environment& environment);

@@ -4,10 +4,10 @@
 
 #include "base/quantity.h"
 #include "base/status_macros.h"
+#include "base/text_table.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/names.h"
-#include "cli/table.h"
 #include "client/shared_region.h"
 #include "spdlog/fmt/fmt.h"
 
@@ -84,7 +84,7 @@ absl::StatusOr<Filled> FillQueue(const FillCommand& command,
 
 std::string Render(const FillCommand& command, const Filled& filled) {
   const v1::QueuePair& queue_pair = filled.queue_pair;
-  Table table("lrl", 2);
+  base::TextTable table("lrl", 2);
   const auto row = [&table](const char* name, uint64_t count,
                             const std::string& note) {
     table.Row({name, base::FormatCount(count), note});

@@ -5,6 +5,7 @@
 
 #include "base/signals.h"
 #include "cli/command_line.h"
+#include "cli/find_device.h"
 #include "cli/run.h"
 
 int main(int argc, char** argv) {
@@ -18,6 +19,10 @@ int main(int argc, char** argv) {
       std::cout, std::cerr, isatty(STDOUT_FILENO) == 1,
       [](std::chrono::milliseconds timeout) {
         return purser::base::WaitForSignal(timeout);
+      },
+      [](const std::string& name) {
+        return purser::cli::FindDevice(purser::rdma::LibibverbsVerbs(), "/sys",
+                                       "/dev", name);
       }};
   return purser::cli::Run(*invocation, environment);
 }

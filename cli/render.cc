@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/quantity.h"
+#include "base/text_table.h"
 #include "cli/names.h"
-#include "cli/table.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::cli {
@@ -63,7 +63,7 @@ const char* ExactnessText(v1::Exactness exactness) {
 }
 
 std::string RenderMemory(const v1::QueueMemory& memory) {
-  Table table("lrrrr", 2);
+  base::TextTable table("lrrrr", 2);
   table.Row({"memory", "container", "node", "bytes"});
   std::vector<Part> parts = Parts(memory);
   parts.push_back({"total", Sum(parts)});
@@ -92,7 +92,7 @@ std::string RenderBudgetRefusal(const v1::Refusal& refusal) {
   const bool container_alone = ContainerAlone(refusal.bound());
   const uint64_t left = refusal.budget_bytes() -
                         std::min(refusal.budget_bytes(), refusal.used_bytes());
-  Table table("lrrl", 2);
+  base::TextTable table("lrrl", 2);
   const auto row = [&table](const std::string& name, uint64_t bytes,
                             const std::string& note = {}) {
     table.Row({name, FormatCount(bytes), FormatBytes(bytes), note});
@@ -156,7 +156,7 @@ std::string RenderCreated(const v1::Capabilities& asked,
       "queue pair {} on {}: {}, qp_num {}, gid {}, {}\n", queue_pair.id(),
       queue_pair.device(), TypeName(queue_pair.type()), queue_pair.qp_num(),
       GidText(queue_pair.local().gid()), StateName(queue_pair.state()));
-  Table table("lrrr", 2);
+  base::TextTable table("lrrr", 2);
   const auto row = [&table](const char* name, uint32_t was_asked,
                             uint32_t was_granted,
                             const std::string& slots = {}) {
@@ -183,7 +183,7 @@ std::string RenderCreatedMany(uint32_t asked,
   const uint64_t each = first.memory().total_bytes();
   text += fmt::format(": {} on {}, ids {} to {}\n", TypeName(first.type()),
                       first.device(), first.id(), queue_pairs.back().id());
-  Table table("lrr", 2);
+  base::TextTable table("lrr", 2);
   table.Row({"each", FormatCount(each), FormatBytes(each)});
   const uint64_t total = TotalBytes(queue_pairs);
   table.Row({"together", FormatCount(total), FormatBytes(total)});
@@ -206,7 +206,7 @@ std::string RenderRefusal(const v1::Refusal& refusal,
 
 std::string RenderList(const std::vector<v1::QueuePair>& queue_pairs) {
   if (queue_pairs.empty()) return "no queue pairs\n";
-  Table table("rrlllrrrrr");
+  base::TextTable table("rrlllrrrrr");
   table.Row({"ID", "QP_NUM", "DEVICE", "TYPE", "STATE", "SEND WR/SGE",
              "RECV WR/SGE", "MEMORY", "SENDS", "RECVS", "CLIENT"});
   for (const v1::QueuePair& queue_pair : queue_pairs) {
@@ -227,7 +227,7 @@ std::string RenderList(const std::vector<v1::QueuePair>& queue_pairs) {
 }
 
 std::string RenderBudget(const v1::GetBudgetResponse& budget) {
-  Table table("llrrrll");
+  base::TextTable table("llrrrll");
   table.Row({"", "BOUND", "LIMIT", "USED", "LEFT", "COUNTS", "FROM"});
   std::string bar;
   for (const auto& bound : budget.bounds()) {
@@ -240,7 +240,7 @@ std::string RenderBudget(const v1::GetBudgetResponse& budget) {
                bound.origin()});
     if (bound.binding()) bar = Bar(bound.used_bytes(), bound.limit_bytes());
   }
-  Table sums("lrrl");
+  base::TextTable sums("lrrl");
   const auto row = [&sums](const char* name, uint64_t bytes) {
     sums.Row({name, FormatCount(bytes), FormatBytes(bytes)});
   };

@@ -59,6 +59,8 @@ int Fail(const absl::Status& status, Environment& environment) {
 }
 
 int Run(const Invocation& invocation, Environment& environment) {
+  if (const auto* plan = std::get_if<PlanCommand>(&invocation.command))
+    return Plan(*plan, environment);
   auto client = Connect(invocation);
   if (MayCome(client.status())) {
     (void)Fail(client.status(), environment);
@@ -83,7 +85,8 @@ int Run(const Invocation& invocation, Environment& environment) {
           },
           [&](const PingCommand& c) {
             return Ping(c, invocation.SharedVolume(), **client, environment);
-          }},
+          },
+          [&](const PlanCommand& c) { return Plan(c, environment); }},
       invocation.command);
 }
 

@@ -7,8 +7,11 @@
 #include <functional>
 #include <optional>
 #include <ostream>
+#include <string>
 
+#include "absl/status/statusor.h"
 #include "cli/command_line.h"
+#include "planner/device.h"
 
 namespace purser::cli {
 
@@ -20,6 +23,9 @@ struct Environment {
   // The signal that ends a command that holds; nullopt after `timeout`.
   std::function<std::optional<int>(std::chrono::milliseconds timeout)>
       wait_for_signal;
+  // An RDMA device of this machine, by name.
+  std::function<absl::StatusOr<planner::Device>(const std::string& name)>
+      find_device;
 };
 
 // Returns the exit code.

@@ -480,6 +480,7 @@ TEST(StrictYamlTest, PlacesAreThoseOfFaults) {
   EXPECT_EQ(map.Place("c").line, 3);
   EXPECT_EQ(map.Place("c").column, 15);  // in characters
   EXPECT_EQ(map.Place("absent").column, 5);
+  EXPECT_EQ(map.Place().column, 5);
   map.Fault("c", "is wrong");
   map.Has("\xc3\xa9");
   EXPECT_EQ(yaml.Finish().message(), "c.yaml:3:15: maps[0].c: is wrong");

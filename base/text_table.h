@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
-namespace purser::cli {
+namespace purser::base {
 
 // Lines of cells, each column as wide as its widest cell, two spaces between
 // columns, none at a line's end.
-class Table {
+class TextTable {
  public:
   enum Align : char { kLeft = 'l', kRight = 'r' };
   // One letter for each column, "lrr"; columns beyond are to the left.
   // `indent`: spaces before each line.
-  explicit Table(std::string columns, size_t indent = 0);
+  explicit TextTable(std::string columns, size_t indent = 0);
   void Row(std::vector<std::string> cells);
   std::string Text() const;
 
@@ -23,4 +23,4 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace purser::cli
+}  // namespace purser::base

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/table.h"
+#include "base/text_table.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace purser::cli {
+namespace purser::base {
 
-Table::Table(std::string columns, size_t indent)
+TextTable::TextTable(std::string columns, size_t indent)
     : columns_(std::move(columns)), indent_(indent) {}
 
-void Table::Row(std::vector<std::string> cells) {
+void TextTable::Row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::Text() const {
+std::string TextTable::Text() const {
   std::vector<size_t> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -35,4 +35,4 @@ std::string Table::Text() const {
   return text;
 }
 
-}  // namespace purser::cli
+}  // namespace purser::base

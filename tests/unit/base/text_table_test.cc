@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/table.h"
+#include "base/text_table.h"
 
 #include <gtest/gtest.h>
 
-namespace purser::cli {
+namespace purser::base {
 namespace {
 
-TEST(TableTest, AlignsEachColumnAndEndsNoLineWithSpaces) {
-  Table table("lr", 2);
+TEST(TextTableTest, AlignsEachColumnAndEndsNoLineWithSpaces) {
+  TextTable table("lr", 2);
   table.Row({"a", "1", "note"});
   table.Row({"longer", "1,000", ""});
   table.Row({"", "22"});
@@ -17,7 +17,7 @@ TEST(TableTest, AlignsEachColumnAndEndsNoLineWithSpaces) {
             "             22\n");
 }
 
-TEST(TableTest, NothingIsNothing) { EXPECT_EQ(Table("l").Text(), ""); }
+TEST(TextTableTest, NothingIsNothing) { EXPECT_EQ(TextTable("l").Text(), ""); }
 
 }  // namespace
-}  // namespace purser::cli
+}  // namespace purser::base

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/options.h"
+
+#include <algorithm>
+
+#include "base/quantity.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::cli {
+
+CLI::Validator Bytes(uint64_t min, uint64_t max) {
+  return CLI::Validator(
+      [min, max](std::string& text) -> std::string {
+        // As this tool prints it, beside Kubernetes' way.
+        const bool full = text.ends_with("iB");
+        auto bytes =
+            base::ParseQuantity(text.substr(0, text.size() - (full ? 1 : 0)));
+        if (!bytes.ok()) return std::string(bytes.status().message());
+        if (*bytes < min || *bytes > max)
+          return fmt::format("{} is not within {} and {} bytes", text, min,
+                             max);
+        text = std::to_string(*bytes);
+        return {};
+      },
+      "");
+}
+
+CLI::Validator OneOf(std::vector<std::string> names) {
+  return CLI::Validator(
+      [names](std::string& text) -> std::string {
+        if (std::find(names.begin(), names.end(), text) != names.end())
+          return {};
+        return fmt::format("'{}' is none of {}", text, fmt::join(names, ", "));
+      },
+      "");
+}
+
+void AddOutput(CLI::App& app, Output& output) {
+  app.add_option_function<std::string>(
+         "-o,--output",
+         [&output](const std::string& name) {
+           output = name == "json" ? Output::kJson : Output::kTable;
+         },
+         "table (default) or json")
+      ->check(OneOf({"table", "json"}))
+      ->type_name("FORMAT");
+}
+
+}  // namespace purser::cli

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/device.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "base/suggest.h"
+#include "base/utf8.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::planner {
+namespace {
+
+using queue_memory::DeviceLimits;
+
+struct NamedLimit {
+  std::string_view name;
+  uint32_t& (*field)(DeviceLimits&);
+};
+
+constexpr std::string_view kMaxQp = "maxQp";  // of the device, not the model
+constexpr NamedLimit kLimits[] = {
+    {"maxQpWr", [](auto& l) -> uint32_t& { return l.max_qp_wr; }},
+    {"maxSge", [](auto& l) -> uint32_t& { return l.max_sge; }},
+    {"maxCqe", [](auto& l) -> uint32_t& { return l.max_cqe; }},
+    {"maxSrqWr", [](auto& l) -> uint32_t& { return l.max_srq_wr; }},
+    {"maxSrqSge", [](auto& l) -> uint32_t& { return l.max_srq_sge; }},
+    {"maxRecvWr", [](auto& l) -> uint32_t& { return l.max_recv_wr; }},
+    {"maxRecvSge", [](auto& l) -> uint32_t& { return l.max_recv_sge; }},
+    {"maxInlineData", [](auto& l) -> uint32_t& { return l.max_inline_data; }},
+    {"maxSqDescSz", [](auto& l) -> uint32_t& { return l.max_sq_desc_sz; }},
+    {"maxRqDescSz", [](auto& l) -> uint32_t& { return l.max_rq_desc_sz; }},
+    {"maxSendWqebb", [](auto& l) -> uint32_t& { return l.max_send_wqebb; }},
+    {"cqeSize", [](auto& l) -> uint32_t& { return l.cqe_size; }},
+    {"pageSize", [](auto& l) -> uint32_t& { return l.page_size; }},
+    {"irdmaMaxQuanta", [](auto& l) -> uint32_t& { return l.irdma.max_quanta; }},
+    {"efaMaxLlqSize", [](auto& l) -> uint32_t& { return l.efa.max_llq_size; }},
+    {"efaMinSqWr", [](auto& l) -> uint32_t& { return l.efa.min_sq_wr; }},
+    {"efaSubCqs", [](auto& l) -> uint32_t& { return l.efa.sub_cqs; }},
+    {"qedrSendElements",
+     [](auto& l) -> uint32_t& { return l.qedr.send_elements; }},
+    {"qedrReceiveElements",
+     [](auto& l) -> uint32_t& { return l.qedr.receive_elements; }},
+};
+
+constexpr auto kLimitNames = [] {
+  std::array<std::string_view, std::size(kLimits) + 1> names{kMaxQp};
+  for (size_t i = 0; i < std::size(kLimits); ++i)
+    names[i + 1] = kLimits[i].name;
+  return names;
+}();
+
+absl::Status NoSuch(std::string_view what, std::string_view name,
+                    std::span<const std::string_view> names) {
+  return absl::NotFoundError(fmt::format(
+      "there is no {} {}{}; there are {}", what, base::QuoteForMessage(name),
+      base::DidYouMean(name, names), fmt::join(names, ", ")));
+}
+
+Device DeviceOf(const queue_memory::DeviceProfile& profile) {
+  return {.name = profile.name,
+          .what = profile.what,
+          .provider = profile.provider,
+          .limits = profile.limits};
+}
+
+}  // namespace
+
+absl::StatusOr<Device> DeviceOfProfile(std::string_view name) {
+  if (const auto* profile =
+          queue_memory::FindProfile(std::string(name).c_str()))
+    return DeviceOf(*profile);
+  std::vector<std::string_view> names;
+  for (const auto& profile : queue_memory::KnownProfiles())
+    names.push_back(profile.name);
+  return NoSuch("provider", name, names);
+}
+
+std::vector<Device> AllDevices() {
+  std::vector<Device> devices;
+  for (const auto& profile : queue_memory::KnownProfiles())
+    devices.push_back(DeviceOf(profile));
+  return devices;
+}
+
+std::span<const std::string_view> LimitNames() { return kLimitNames; }
+
+absl::Status SetLimit(std::string_view name, uint32_t value, Device* device) {
+  if (name == kMaxQp) {
+    device->max_qp = value;
+    return absl::OkStatus();
+  }
+  for (const NamedLimit& limit : kLimits) {
+    if (limit.name != name) continue;
+    limit.field(device->limits) = value;
+    return absl::OkStatus();
+  }
+  return NoSuch("limit", name, kLimitNames);
+}
+
+}  // namespace purser::planner

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/fit.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/quantity.h"
+#include "base/status_macros.h"
+#include "planner/plan.h"
+#include "queue_memory/fit.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::planner {
+namespace {
+
+using queue_memory::Argument;
+using queue_memory::LargestThatFits;
+using queue_memory::QueueMemory;
+using queue_memory::QueuePairRequest;
+
+// Factors are whole numbers of this.
+constexpr uint64_t kOne = 4096;
+
+// What a group's depths may be at most.
+struct Ceiling {
+  uint32_t send = 0, receive = 0;
+};
+
+uint64_t Slots(const QueueMemory& memory) {
+  return uint64_t{memory.send_ring.slots} + memory.receive_ring.slots +
+         memory.shared_receive_ring.slots;
+}
+
+class Fitter {
+ public:
+  Fitter(const Workload& workload, const Device& device)
+      : asked_(workload), device_(device), scaled_(workload) {}
+
+  absl::StatusOr<Workload> Fit(uint64_t budget) {
+    FindCeilings();
+    PURSER_ASSIGN_OR_RETURN(const Plan least, PlanScaledBy(0));
+    if (!least.refusals.empty())
+      return absl::InvalidArgumentError(fmt::format(
+          "{}{}{}", least.refusals[0].where,
+          least.refusals[0].where.empty() ? "" : ": ", least.refusals[0].text));
+    if (least.pod.queues.total() > budget)
+      return absl::ResourceExhaustedError(fmt::format(
+          "{} queue pairs take {} at the least depth, more than the {} to fit "
+          "into: fewer queue pairs, or shared completion queues",
+          base::FormatCount(least.pod.queue_pairs),
+          base::FormatBytes(least.pod.queues.total()),
+          base::FormatBytes(budget)));
+    const uint32_t factor = LargestThatFits(UINT32_MAX, [&](uint32_t n) {
+      const auto plan = PlanScaledBy(n);
+      return plan.ok() && plan->refusals.empty() &&
+             plan->pod.queues.total() <= budget;
+    });
+    Scale(factor);
+    for (Group& group : scaled_.groups) Raise(group);
+    for (SharedReceiveQueues& queues : scaled_.shared_receive_queues)
+      Raise(queues);
+    return std::move(scaled_);
+  }
+
+ private:
+  QueueMemory MemoryOf(const Group& group,
+                       const QueuePairRequest& request) const {
+    if (group.completion_queues.has_value())
+      return queue_memory::QueuePairMemory(device_.provider, device_.limits,
+                                           request);
+    return queue_memory::QueuePairWithCompletionQueueMemory(
+               device_.provider, device_.limits, request)
+        .memory;
+  }
+  QueueMemory MemoryOf(
+      const queue_memory::SharedReceiveQueueRequest& request) const {
+    return queue_memory::SharedReceiveQueueMemory(device_.provider,
+                                                  device_.limits, request);
+  }
+
+  // The deepest that the device makes, the other side of 1.
+  uint32_t CeilingOf(const Group& group, Argument argument) const {
+    QueuePairRequest request = group.request;
+    request.max_send_wr = std::min(request.max_send_wr, 1u);
+    request.max_recv_wr = std::min(request.max_recv_wr, 1u);
+    return LargestThatFits(kMostDepth, [&](uint32_t depth) {
+      return !MemoryOf(group, With(request, argument, depth)).refusal;
+    });
+  }
+
+  void FindCeilings() {
+    for (const Group& group : asked_.groups)
+      ceilings_.push_back({CeilingOf(group, Argument::kMaxSendWr),
+                           CeilingOf(group, Argument::kMaxRecvWr)});
+    for (const SharedReceiveQueues& queues : asked_.shared_receive_queues)
+      shared_ceilings_.push_back(
+          LargestThatFits(kMostDepth, [&](uint32_t max_wr) {
+            return !MemoryOf({max_wr, queues.request.max_sge}).refusal;
+          }));
+  }
+
+  static uint32_t Scaled(uint32_t depth, uint32_t numerator, uint32_t ceiling) {
+    if (depth == 0) return 0;
+    const uint64_t scaled = uint64_t{depth} * numerator / kOne;
+    return static_cast<uint32_t>(
+        std::max<uint64_t>(1, std::min<uint64_t>(scaled, ceiling)));
+  }
+
+  void Scale(uint32_t numerator) {
+    for (size_t i = 0; i < asked_.groups.size(); ++i) {
+      const QueuePairRequest& asked = asked_.groups[i].request;
+      QueuePairRequest& request = scaled_.groups[i].request;
+      request.max_send_wr =
+          Scaled(asked.max_send_wr, numerator, ceilings_[i].send);
+      request.max_recv_wr =
+          Scaled(asked.max_recv_wr, numerator, ceilings_[i].receive);
+    }
+    for (size_t i = 0; i < asked_.shared_receive_queues.size(); ++i)
+      scaled_.shared_receive_queues[i].request.max_wr =
+          Scaled(asked_.shared_receive_queues[i].request.max_wr, numerator,
+                 shared_ceilings_[i]);
+  }
+
+  absl::StatusOr<Plan> PlanScaledBy(uint32_t numerator) {
+    Scale(numerator);
+    return MakePlan(scaled_, device_);
+  }
+
+  // Shared completion queues are sized by the slots: those may not grow.
+  void Raise(Group& group) const {
+    const QueueMemory now = MemoryOf(group, group.request);
+    for (const Argument argument :
+         {Argument::kMaxSendWr, Argument::kMaxRecvWr}) {
+      if (ValueOf(group.request, argument) == 0) continue;
+      const uint32_t depth = LargestThatFits(kMostDepth, [&](uint32_t value) {
+        return IsNoMore(MemoryOf(group, With(group.request, argument, value)),
+                        now, group.completion_queues.has_value());
+      });
+      group.request = With(group.request, argument, depth);
+    }
+  }
+  void Raise(SharedReceiveQueues& queues) const {
+    const QueueMemory now = MemoryOf(queues.request);
+    queues.request.max_wr = LargestThatFits(kMostDepth, [&](uint32_t max_wr) {
+      return IsNoMore(MemoryOf({max_wr, queues.request.max_sge}), now, true);
+    });
+  }
+  static bool IsNoMore(const QueueMemory& memory, const QueueMemory& now,
+                       bool same_slots) {
+    return !memory.refusal && memory.total().total() <= now.total().total() &&
+           (!same_slots || Slots(memory) <= Slots(now));
+  }
+
+  const Workload& asked_;
+  const Device& device_;
+  Workload scaled_;
+  std::vector<Ceiling> ceilings_;  // by group
+  std::vector<uint32_t> shared_ceilings_;
+};
+
+}  // namespace
+
+absl::StatusOr<Workload> Fit(const Workload& workload, const Device& device,
+                             uint64_t budget) {
+  return Fitter(workload, device).Fit(budget);
+}
+
+}  // namespace purser::planner

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "planner/refusal.h"
+#include "planner/warnings.h"
+#include "queue_memory/fit.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::planner {
+namespace {
+
+using queue_memory::QueueMemory;
+
+constexpr uint64_t kMostBytes = INT64_MAX;
+
+// a + count x b; false: above kMostBytes.
+bool AddTo(uint64_t* a, uint64_t count, uint64_t b) {
+  uint64_t product = 0;
+  return !__builtin_mul_overflow(count, b, &product) &&
+         !__builtin_add_overflow(*a, product, a) && *a <= kMostBytes;
+}
+
+bool AddTo(Totals* totals, uint64_t count, const Totals& more) {
+  Totals sum = *totals;
+  if (!AddTo(&sum.queue_pairs, count, more.queue_pairs) ||
+      !AddTo(&sum.queues.container, count, more.queues.container) ||
+      !AddTo(&sum.queues.node, count, more.queues.node) ||
+      !AddTo(&sum.context, count, more.context) ||
+      !AddTo(&sum.textbook, count, more.textbook))
+    return false;
+  // So that container + node + context is safe wherever it is added.
+  uint64_t all = sum.queues.container;
+  if (!AddTo(&all, 1, sum.queues.node) || !AddTo(&all, 1, sum.context))
+    return false;
+  *totals = sum;
+  return true;
+}
+
+Totals TotalsOf(const QueueMemory& memory) {
+  return {.queues = memory.total(), .context = memory.context.total()};
+}
+
+uint64_t Slots(const QueueMemory& memory) {
+  return uint64_t{memory.send_ring.slots} + memory.receive_ring.slots;
+}
+
+class Planner {
+ public:
+  Planner(const Workload& workload, const Device& device)
+      : workload_(workload), completions_(workload.completion_queues.size()) {
+    plan_.device = device;
+    plan_.groups.reserve(workload.groups.size());
+  }
+
+  absl::StatusOr<Plan> Make() {
+    for (const SharedReceiveQueues& queues : workload_.shared_receive_queues)
+      PURSER_RETURN_IF_ERROR(PlanShared(queues));
+    for (size_t i = 0; i < workload_.groups.size(); ++i)
+      PURSER_RETURN_IF_ERROR(PlanGroup(i));
+    for (size_t i = 0; i < workload_.completion_queues.size(); ++i)
+      PURSER_RETURN_IF_ERROR(PlanCompletionQueues(i));
+    CheckCount();
+    PURSER_RETURN_IF_ERROR(
+        Add(&plan_.node, workload_.pods_per_node, plan_.pod,
+            fmt::format("{} pods", workload_.pods_per_node)));
+    // One without a name is no class.
+    if (plan_.classes.size() == 1 && plan_.classes[0].name.empty())
+      plan_.classes.clear();
+    AddWarnings(workload_, &plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  absl::Status Add(Totals* totals, uint64_t count, const Totals& more,
+                   const std::string& where) {
+    if (AddTo(totals, count, more)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        fmt::format("{}: together with what is before it this takes more than "
+                    "2^63-1 bytes: lower the count or the depths",
+                    where));
+  }
+
+  absl::Status AddToPod(Totals* all, uint64_t count, const Totals& each,
+                        const std::string& where) {
+    PURSER_RETURN_IF_ERROR(Add(all, count, each, where));
+    return Add(&plan_.pod, 1, *all, where);
+  }
+
+  void Note(const QueueMemory& memory) {
+    plan_.exactness = std::max(plan_.exactness, memory.exactness);
+  }
+
+  absl::Status PlanShared(const SharedReceiveQueues& queues) {
+    QueuesPlan planned{
+        .each = queue_memory::SharedReceiveQueueMemory(
+            plan_.device.provider, plan_.device.limits, queues.request),
+        .count = queues.count,
+        .entries = queues.request.max_wr};
+    absl::Status status;
+    if (planned.each.refusal) {
+      plan_.refusals.push_back(
+          RefusalOf(workload_, queues, plan_.device, planned.each.refusal));
+    } else {
+      Note(planned.each);
+      Totals each = TotalsOf(planned.each);
+      each.textbook =
+          queue_memory::TextbookBytes({.max_recv_wr = queues.request.max_wr,
+                                       .max_recv_sge = queues.request.max_sge});
+      status = AddToPod(&planned.all, queues.count, each,
+                        Where(workload_, queues.mark, queues.name));
+    }
+    plan_.shared_receive_queues.push_back(planned);
+    return status;
+  }
+
+  absl::Status PlanGroup(size_t index) {
+    const Group& group = workload_.groups[index];
+    GroupPlan& planned = plan_.groups.emplace_back();
+    if (group.completion_queues.has_value()) {
+      planned.each = queue_memory::QueuePairMemory(
+          plan_.device.provider, plan_.device.limits, group.request);
+    } else {
+      const auto both = queue_memory::QueuePairWithCompletionQueueMemory(
+          plan_.device.provider, plan_.device.limits, group.request);
+      planned.each = both.memory;
+      planned.cqe = both.cqe;
+    }
+    if (planned.each.refusal) {
+      plan_.refusals.push_back(
+          RefusalOf(workload_, index, plan_.device, planned.each.refusal));
+      return absl::OkStatus();
+    }
+    Note(planned.each);
+    Totals each = TotalsOf(planned.each);
+    each.queue_pairs = 1;
+    each.textbook = queue_memory::TextbookBytes(group.request);
+    if (!AddTo(&planned.all, group.count, each) ||
+        !AddTo(&plan_.pod, 1, planned.all))
+      return Add(&plan_.pod, group.count, each, WhereGroup(workload_, index));
+    CountCompletions(group, planned.each);
+    AddToClass(group, planned.all);
+    return absl::OkStatus();
+  }
+
+  // A pod's sum does not overflow, so neither does one of its classes.
+  void AddToClass(const Group& group, const Totals& all) {
+    const auto [place, added] =
+        classes_.try_emplace(group.class_name, plan_.classes.size());
+    if (added) plan_.classes.push_back({.name = group.class_name});
+    (void)AddTo(&plan_.classes[place->second].pod, 1, all);
+  }
+
+  // Completions that may lie in shared queues at one time: one for each request
+  // that the rings really hold, those of a shared receive queue once.
+  void CountCompletions(const Group& group, const QueueMemory& each) {
+    if (!group.completion_queues.has_value()) return;
+    uint64_t* completions = &completions_[*group.completion_queues];
+    Saturate(AddTo(completions, group.count, Slots(each)), completions);
+    const auto shared = group.shared_receive_queues;
+    if (!shared.has_value() ||
+        !seen_.emplace(*group.completion_queues, *shared).second)
+      return;
+    const QueuesPlan& queues = plan_.shared_receive_queues[*shared];
+    Saturate(
+        AddTo(completions, queues.count, queues.each.shared_receive_ring.slots),
+        completions);
+  }
+  static void Saturate(bool fits, uint64_t* value) {
+    if (!fits) *value = kMostBytes;
+  }
+
+  QueueMemory CompletionQueueOf(uint64_t entries) const {
+    return queue_memory::CompletionQueueMemory(
+        plan_.device.provider, plan_.device.limits,
+        static_cast<uint32_t>(std::min<uint64_t>(entries, UINT32_MAX)));
+  }
+
+  // Where the entries are not given, and one queue cannot have as many as are
+  // needed, there are more queues.
+  QueuesPlan SizeCompletionQueues(const CompletionQueues& queues,
+                                  uint64_t completions) const {
+    if (queues.cqe != 0)
+      return {.each = CompletionQueueOf(queues.cqe),
+              .count = queues.count,
+              .entries = queues.cqe};
+    const uint64_t needed = completions + completions / 5 + 1;
+    uint64_t count = queues.count;
+    QueueMemory each = CompletionQueueOf(DivideUp(needed, count));
+    if (each.refusal.limit == queue_memory::Limit::kMaxCqe &&
+        each.refusal.allowed > 0) {
+      count = DivideUp(needed, each.refusal.allowed);
+      if (count <= kMostQueuePairs)
+        each = CompletionQueueOf(DivideUp(needed, count));
+    }
+    return {.each = each,
+            .count = static_cast<uint32_t>(
+                std::min<uint64_t>(count, kMostQueuePairs)),
+            .entries = static_cast<uint32_t>(
+                std::min<uint64_t>(DivideUp(needed, count), UINT32_MAX))};
+  }
+
+  absl::Status PlanCompletionQueues(size_t index) {
+    const CompletionQueues& queues = workload_.completion_queues[index];
+    QueuesPlan planned = SizeCompletionQueues(queues, completions_[index]);
+    absl::Status status;
+    if (planned.each.refusal) {
+      plan_.refusals.push_back(
+          RefusalOf(workload_, queues, plan_.device, planned.each.refusal));
+    } else {
+      Note(planned.each);
+      status = AddToPod(&planned.all, planned.count, TotalsOf(planned.each),
+                        Where(workload_, queues.mark, queues.name));
+      WarnIfSmall(queues, planned, completions_[index]);
+    }
+    plan_.completion_queues.push_back(planned);
+    return status;
+  }
+
+  void WarnIfSmall(const CompletionQueues& queues, const QueuesPlan& planned,
+                   uint64_t completions) {
+    if (uint64_t{planned.count} * planned.each.completion_ring.slots >=
+        completions)
+      return;
+    plan_.warnings.push_back(fmt::format(
+        "completion queue {}: {} x {} entries for {} requests that can be "
+        "outstanding: it can overrun; leave out cqe, or give {}",
+        queues.name, planned.count, planned.entries, completions,
+        DivideUp(completions + completions / 5, planned.count)));
+  }
+
+  void CheckCount() {
+    const uint64_t most = plan_.device.max_qp;
+    if (most == 0 || plan_.pod.queue_pairs <= most) return;
+    plan_.refusals.push_back(
+        {.text = fmt::format("{} queue pairs are more than the {} that {} has",
+                             plan_.pod.queue_pairs, most, plan_.device.name)});
+  }
+
+  static uint64_t DivideUp(uint64_t a, uint64_t b) {
+    return a / b + (a % b == 0 ? 0 : 1);
+  }
+
+  const Workload& workload_;
+  Plan plan_;
+  std::map<std::string_view, size_t> classes_;  // indexes into plan_.classes
+  std::vector<uint64_t> completions_;           // by completion queue
+  // Shared receive queues that are counted, by completion queue.
+  std::set<std::pair<size_t, size_t>> seen_;
+};
+
+}  // namespace
+
+uint64_t Plan::units() const { return Mebibytes(pod.queues.total()); }
+
+absl::StatusOr<Plan> MakePlan(const Workload& workload, const Device& device) {
+  return Planner(workload, device).Make();
+}
+
+}  // namespace purser::planner

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/refusal.h"
+
+#include <optional>
+#include <vector>
+
+#include "planner/send_operations.h"
+#include "queue_memory/fit.h"
+#include "queue_memory/registry.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::planner {
+namespace {
+
+using queue_memory::Argument;
+using queue_memory::Limit;
+using queue_memory::QueuePairRequest;
+
+// Which of a group's figures is to be changed; none for its type.
+std::optional<Argument> ArgumentOf(const QueuePairRequest& request,
+                                   Limit limit) {
+  switch (limit) {
+    case Limit::kMaxSendWr:
+    case Limit::kLeastSendWr:
+    case Limit::kSendRingSize:
+    case Limit::kMaxCqe:
+      return Argument::kMaxSendWr;
+    case Limit::kSendWqeSize:
+      return request.max_inline_data > 16 * request.max_send_sge
+                 ? Argument::kMaxInlineData
+                 : Argument::kMaxSendSge;
+    case Limit::kMaxSendSge:
+      return Argument::kMaxSendSge;
+    case Limit::kMaxInlineData:
+      return Argument::kMaxInlineData;
+    case Limit::kMaxRecvWr:
+    case Limit::kLeastRecvWr:
+    case Limit::kReceiveRingSize:
+      return Argument::kMaxRecvWr;
+    case Limit::kMaxRecvSge:
+    case Limit::kLeastRecvSge:
+    case Limit::kReceiveWqeSize:
+      return Argument::kMaxRecvSge;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string TypesOf(const Device& device) {
+  std::vector<std::string> names;
+  for (const auto type :
+       {queue_memory::QueuePairType::kRc, queue_memory::QueuePairType::kUc,
+        queue_memory::QueuePairType::kUd, queue_memory::QueuePairType::kXrcSend,
+        queue_memory::QueuePairType::kRawPacket,
+        queue_memory::QueuePairType::kDci, queue_memory::QueuePairType::kSrd})
+    if (queue_memory::TraitsOf(device.provider).Has(type))
+      names.push_back(TypeName(type));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The largest value of the argument that the device takes, all else as asked.
+uint32_t Largest(const Device& device, const QueuePairRequest& request,
+                 Argument argument) {
+  return queue_memory::LargestThatFits(kMostDepth, [&](uint32_t value) {
+    return !queue_memory::QueuePairMemory(
+                device.provider, device.limits,
+                queue_memory::With(request, argument, value))
+                .refusal;
+  });
+}
+
+std::string Advice(const Device& device, const QueuePairRequest& request,
+                   Limit limit) {
+  const std::optional<Argument> argument = ArgumentOf(request, limit);
+  if (!argument.has_value() || queue_memory::IsLeast(limit)) return "";
+  const uint32_t largest = Largest(device, request, *argument);
+  if (largest == 0) return "";
+  return fmt::format("; the largest {} that it takes is {}, all else as asked",
+                     queue_memory::ArgumentName(*argument), largest);
+}
+
+std::string Sentence(const Device& device,
+                     const queue_memory::Refusal& refusal) {
+  const auto& [limit, asked, allowed] = refusal;
+  switch (limit) {
+    case Limit::kQueuePairType:
+      return fmt::format("{} has no queue pairs of that type; it has {}",
+                         device.name, TypesOf(device));
+    case Limit::kSharedReceiveQueue:
+      return fmt::format("{} has no shared receive queues", device.name);
+    case Limit::kSendWqeSize:
+    case Limit::kReceiveWqeSize:
+      return fmt::format(
+          "an entry would have {} bytes, {} takes {}: fewer SGEs, or less "
+          "inline data",
+          asked, device.name, allowed);
+    case Limit::kSendRingSize:
+    case Limit::kReceiveRingSize:
+      return fmt::format(
+          "the {} would be {} of the device's units, {} takes {}",
+          queue_memory::LimitName(limit), asked, device.name, allowed);
+    default:
+      break;
+  }
+  if (queue_memory::IsLeast(limit))
+    return fmt::format("{} of {} is {}, not {}", queue_memory::LimitName(limit),
+                       device.name, allowed, asked);
+  return fmt::format("{} is {}, {} takes {}", queue_memory::LimitName(limit),
+                     asked, device.name, allowed);
+}
+
+}  // namespace
+
+std::string Where(const Workload& workload, base::YamlMark mark,
+                  const std::string& path) {
+  if (workload.source.empty()) return "";
+  return fmt::format("{}:{}:{}: {}", workload.source, mark.line, mark.column,
+                     path);
+}
+
+std::string WhereGroup(const Workload& workload, size_t group_index) {
+  return Where(workload, workload.groups[group_index].mark,
+               fmt::format("groups[{}]", group_index));
+}
+
+Refusal RefusalOf(const Workload& workload, size_t group_index,
+                  const Device& device, const queue_memory::Refusal& refusal) {
+  const Group& group = workload.groups[group_index];
+  const std::optional<Argument> argument =
+      ArgumentOf(group.request, refusal.limit);
+  const base::YamlMark mark =
+      argument ? group.argument_marks[static_cast<size_t>(*argument)]
+               : group.mark;
+  return {
+      .where = Where(workload, mark, fmt::format("groups[{}]", group_index)),
+      .text = Sentence(device, refusal) +
+              Advice(device, group.request, refusal.limit)};
+}
+
+Refusal RefusalOf(const Workload& workload, const SharedReceiveQueues& queues,
+                  const Device& device, const queue_memory::Refusal& refusal) {
+  return {.where = Where(workload, queues.mark, queues.name),
+          .text = Sentence(device, refusal)};
+}
+
+Refusal RefusalOf(const Workload& workload, const CompletionQueues& queues,
+                  const Device& device, const queue_memory::Refusal& refusal) {
+  return {.where = Where(workload, queues.mark, queues.name),
+          .text = Sentence(device, refusal)};
+}
+
+}  // namespace purser::planner

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A limit of the memory model in words, with what to do, and its place in the
+// workload.
+#pragma once
+
+#include <string>
+
+#include "planner/plan.h"
+
+namespace purser::planner {
+
+Refusal RefusalOf(const Workload& workload, size_t group_index,
+                  const Device& device, const queue_memory::Refusal& refusal);
+Refusal RefusalOf(const Workload& workload, const SharedReceiveQueues& queues,
+                  const Device& device, const queue_memory::Refusal& refusal);
+Refusal RefusalOf(const Workload& workload, const CompletionQueues& queues,
+                  const Device& device, const queue_memory::Refusal& refusal);
+
+// "w.yaml:12:5: groups[2]"; without the place for what is made from flags.
+std::string Where(const Workload& workload, base::YamlMark mark,
+                  const std::string& path);
+std::string WhereGroup(const Workload& workload, size_t group_index);
+
+}  // namespace purser::planner

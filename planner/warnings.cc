@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/warnings.h"
+
+#include <algorithm>
+
+#include "base/quantity.h"
+#include "queue_memory/registry.h"
+#include "spdlog/fmt/fmt.h"
+
+namespace purser::planner {
+namespace {
+
+using base::FormatBytes;
+using base::FormatCount;
+
+// What container runtimes usually leave.
+constexpr uint64_t kUsualMemlock = 8 << 20;
+// Of one resource: more make a message that the kubelet does not take.
+constexpr uint64_t kMostUnits = 205'019;
+
+std::string Exactness(const Plan& plan) {
+  switch (plan.exactness) {
+    case queue_memory::Exactness::kExact:
+      return "";
+    case queue_memory::Exactness::kEstimated:
+      return fmt::format(
+          "some figures of {} are estimates: measure one queue pair on the "
+          "device before you rely on them",
+          plan.device.name);
+    case queue_memory::Exactness::kFallback:
+      return fmt::format(
+          "no rule is known for the provider of {}: these are cautious "
+          "guesses, several times too high for most, and who pays is not known",
+          plan.device.name);
+  }
+  return "";
+}
+
+std::string Pinned(const Plan& plan) {
+  const uint64_t bytes = plan.pod.queues.container;
+  if (!queue_memory::TraitsOf(plan.device.provider).pins_rings ||
+      bytes <= kUsualMemlock)
+    return "";
+  return fmt::format(
+      "rings are pinned: about {} count against RLIMIT_MEMLOCK of the process "
+      "that creates them, often {}; raise it in the container runtime, or give "
+      "IPC_LOCK",
+      FormatBytes(bytes), FormatBytes(kUsualMemlock));
+}
+
+std::string Unseen(const Plan& plan) {
+  if (plan.pod.queues.node == 0) return "";
+  return fmt::format(
+      "{} of each pod lie in the kernel, where no cgroup is charged: no memory "
+      "limit of a pod and no eviction sees them, so somebody must reserve them",
+      FormatBytes(plan.pod.queues.node));
+}
+
+std::string TooMany(const Workload& workload, const Plan& plan) {
+  const uint64_t most = plan.device.max_qp;
+  // Too many for one pod are a refusal.
+  if (most == 0 || plan.node.queue_pairs <= most || plan.pod.queue_pairs > most)
+    return "";
+  return fmt::format(
+      "{} queue pairs of {} pods on one node are more than the {} of {} "
+      "(max_qp): fewer pods for each device",
+      FormatCount(plan.node.queue_pairs), workload.pods_per_node,
+      FormatCount(most), plan.device.name);
+}
+
+std::string TooManyUnits(const Workload& workload, const Plan& plan) {
+  const uint64_t units = plan.units() * workload.pods_per_node;
+  if (units <= kMostUnits) return "";
+  return fmt::format(
+      "{} units of rdma/wqe-mib on one node are more than the {} that the "
+      "kubelet takes of one resource",
+      FormatCount(units), FormatCount(kMostUnits));
+}
+
+// The completion queue of one queue pair is sized for its sends, but receives
+// from a shared queue complete there as well.
+std::string ReceivesOverrun(const Workload& workload) {
+  const auto group = std::find_if(
+      workload.groups.begin(), workload.groups.end(), [](const Group& each) {
+        return each.request.uses_srq && !each.completion_queues.has_value();
+      });
+  if (group == workload.groups.end()) return "";
+  return fmt::format(
+      "group {}: completion queues of one queue pair each are sized for its "
+      "sends, yet receives of the shared receive queue complete there, too: "
+      "give the group a completionQueue that is shared",
+      group->name);
+}
+
+}  // namespace
+
+void AddWarnings(const Workload& workload, Plan* plan) {
+  for (const std::string& warning :
+       {Exactness(*plan), Unseen(*plan), Pinned(*plan),
+        TooMany(workload, *plan), TooManyUnits(workload, *plan),
+        ReceivesOverrun(workload)})
+    if (!warning.empty()) plan->warnings.push_back(warning);
+}
+
+}  // namespace purser::planner

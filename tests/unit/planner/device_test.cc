@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/device.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace purser::planner {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(PlannerDeviceTest, ByProfileProviderAndKernelDriver) {
+  const auto rxe = DeviceOfProfile("rxe_6.1");
+  ASSERT_TRUE(rxe.ok());
+  EXPECT_EQ(rxe->name, "rxe_6.1");
+  EXPECT_FALSE(rxe->limits.writes_back_real_slots);
+  EXPECT_EQ(DeviceOfProfile("mlx5_core")->name, "mlx5");
+  EXPECT_EQ(DeviceOfProfile("i40e")->limits.irdma.generation, 1u);
+}
+
+TEST(PlannerDeviceTest, UnknownProvidersAreSuggested) {
+  const absl::Status status = DeviceOfProfile("rxe6.1").status();
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("there is no provider \"rxe6.1\" (did you mean "
+                        "\"rxe_6.1\"?); there are mlx5,"));
+}
+
+TEST(PlannerDeviceTest, AllAreThoseOfTheModel) {
+  EXPECT_EQ(AllDevices().size(), queue_memory::KnownProfiles().size());
+  EXPECT_EQ(AllDevices()[0].name, "mlx5");
+}
+
+TEST(PlannerDeviceTest, EachLimitCanBeSet) {
+  Device device;
+  uint32_t value = 100;
+  for (const std::string_view name : LimitNames())
+    EXPECT_TRUE(SetLimit(name, value++, &device).ok()) << name;
+  EXPECT_EQ(device.max_qp, 100u);
+  const queue_memory::DeviceLimits& limits = device.limits;
+  EXPECT_EQ(limits.max_qp_wr, 101u);
+  EXPECT_EQ(limits.max_sge, 102u);
+  EXPECT_EQ(limits.max_cqe, 103u);
+  EXPECT_EQ(limits.max_srq_wr, 104u);
+  EXPECT_EQ(limits.max_srq_sge, 105u);
+  EXPECT_EQ(limits.max_recv_wr, 106u);
+  EXPECT_EQ(limits.max_recv_sge, 107u);
+  EXPECT_EQ(limits.max_inline_data, 108u);
+  EXPECT_EQ(limits.max_sq_desc_sz, 109u);
+  EXPECT_EQ(limits.max_rq_desc_sz, 110u);
+  EXPECT_EQ(limits.max_send_wqebb, 111u);
+  EXPECT_EQ(limits.cqe_size, 112u);
+  EXPECT_EQ(limits.page_size, 113u);
+  EXPECT_EQ(limits.irdma.max_quanta, 114u);
+  EXPECT_EQ(limits.efa.max_llq_size, 115u);
+  EXPECT_EQ(limits.efa.min_sq_wr, 116u);
+  EXPECT_EQ(limits.efa.sub_cqs, 117u);
+  EXPECT_EQ(limits.qedr.send_elements, 118u);
+  EXPECT_EQ(limits.qedr.receive_elements, 119u);
+  EXPECT_EQ(LimitNames().size(), 20u);
+  EXPECT_THAT(std::string(SetLimit("maxQpWrs", 1, &device).message()),
+              HasSubstr("(did you mean \"maxQpWr\"?)"));
+}
+
+}  // namespace
+}  // namespace purser::planner

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/fit.h"
+
+#include "gmock/gmock.h"
+#include "planner/plan.h"
+#include "tests/unit/planner/workloads.h"
+
+namespace purser::planner {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kMi = 1 << 20;
+
+Workload Fitted(const Workload& workload, std::string_view profile,
+                uint64_t budget) {
+  auto fitted = Fit(workload, On(profile), budget);
+  EXPECT_TRUE(fitted.ok()) << fitted.status();
+  return fitted.ok() ? *std::move(fitted) : Workload{};
+}
+
+TEST(FitTest, DeeperWhereThereIsRoom) {
+  const Workload workload =
+      Read(Groups("- {name: a, count: 1000, maxSendWr: 128, maxSendSge: 4, "
+                  "maxRecvWr: 128}\n"));
+  const Workload fitted = Fitted(workload, "rxe", 512 * kMi);
+  EXPECT_EQ(fitted.groups[0].request.max_send_wr, 511u);
+  EXPECT_EQ(fitted.groups[0].request.max_recv_wr, 511u);
+  EXPECT_LE(PlanOn("rxe", fitted).pod.queues.total(), 512 * kMi);
+  Workload deeper = fitted;
+  deeper.groups[0].request.max_send_wr = 512;
+  deeper.groups[0].request.max_recv_wr = 512;
+  EXPECT_GT(PlanOn("rxe", deeper).pod.queues.total(), 512 * kMi);
+}
+
+TEST(FitTest, ShallowerWhereThereIsLittleInProportion) {
+  const Workload workload =
+      Read(Groups("- {name: deep, count: 10, maxSendWr: 4096, maxRecvWr: "
+                  "1024}\n"
+                  "- {name: shallow, count: 100, maxSendWr: 512, maxRecvWr: "
+                  "512}\n"));
+  const Workload fitted = Fitted(workload, "mlx5", 20 * kMi);
+  const auto& deep = fitted.groups[0].request;
+  const auto& shallow = fitted.groups[1].request;
+  EXPECT_LT(deep.max_send_wr, 4096u);
+  EXPECT_GT(deep.max_send_wr, shallow.max_send_wr);
+  EXPECT_GT(deep.max_send_wr, deep.max_recv_wr);
+  EXPECT_LE(PlanOn("mlx5", fitted).pod.queues.total(), 20 * kMi);
+}
+
+// Over providers and budgets: it fits, and no depth is more than the device
+// takes.
+TEST(FitTest, AlwaysFits) {
+  const std::string text =
+      "version: v1\n"
+      "completionQueues: [{name: q}]\n"
+      "groups:\n"
+      "- {name: a, type: TYPE, count: 7, maxSendWr: 100, maxRecvWr: 300}\n"
+      "- {name: b, type: TYPE, count: 2, maxSendWr: 77, completionQueue: q}\n"
+      "- {name: c, type: TYPE, maxSendWr: 5, maxRecvWr: 0}\n";
+  for (const Device& device : AllDevices()) {
+    const bool rc = queue_memory::TraitsOf(device.provider)
+                        .Has(queue_memory::QueuePairType::kRc);
+    std::string typed = text;
+    for (size_t at = 0; (at = typed.find("TYPE")) != std::string::npos;)
+      typed.replace(at, 4, rc ? "rc" : "ud");
+    Workload workload = Read(typed);
+    for (uint64_t budget = kMi; budget <= 4096 * kMi; budget *= 3) {
+      const auto fitted = Fit(workload, device, budget);
+      if (!fitted.ok()) continue;
+      const auto plan = MakePlan(*fitted, device);
+      ASSERT_TRUE(plan.ok());
+      EXPECT_TRUE(plan->refusals.empty())
+          << device.name << ": " << plan->refusals[0].text;
+      EXPECT_LE(plan->pod.queues.total(), budget) << device.name;
+      // 0 stays 0.
+      EXPECT_EQ(fitted->groups[2].request.max_recv_wr, 0u);
+    }
+  }
+}
+
+TEST(FitTest, ADevicesLimitIsTheEnd) {
+  const Workload workload = Read(Groups("- {name: a}\n"));
+  const Workload fitted = Fitted(workload, "mlx5", uint64_t{1} << 40);
+  EXPECT_EQ(fitted.groups[0].request.max_send_wr, 8192u);
+  EXPECT_EQ(fitted.groups[0].request.max_recv_wr, 32768u);
+}
+
+TEST(FitTest, SharedReceiveQueuesFollow) {
+  const Workload workload = Read(
+      "version: v1\n"
+      "sharedReceiveQueues: [{name: s, maxWr: 100}]\n"
+      "groups: [{name: a, maxSendWr: 100, sharedReceiveQueue: s}]\n");
+  const Workload fitted = Fitted(workload, "rxe", 4 * kMi);
+  EXPECT_GT(fitted.shared_receive_queues[0].request.max_wr, 1000u);
+  EXPECT_LE(PlanOn("rxe", fitted).pod.queues.total(), 4 * kMi);
+}
+
+TEST(FitTest, TooLittleForAnyDepth) {
+  const auto status =
+      Fit(Read(Groups("- {name: a, count: 1000}\n")), On("mlx5"), kMi).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("1,000 queue pairs take"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("more than the 1 MiB to fit into"));
+}
+
+TEST(FitTest, WhatTheDeviceRefusesAtAnyDepth) {
+  const auto status =
+      Fit(Read(Groups("- {name: a, maxSendSge: 1000}\n")), On("mlx5"), kMi)
+          .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("w.yaml:3:25: groups"));
+}
+
+}  // namespace
+}  // namespace purser::planner
