@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
+#include <functional>
 #include <initializer_list>
 #include <mutex>
 #include <ostream>
@@ -63,6 +64,8 @@ struct Purser {
   WatchedStream out, err;
   std::atomic<bool> signalled = false;
   bool terminal = false;
+  std::function<absl::StatusOr<planner::Device>(const std::string&)>
+      find_device;
 
   int operator()(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "purser");
@@ -76,7 +79,8 @@ struct Purser {
     Environment environment{out, err, terminal,
                             [this](std::chrono::milliseconds timeout) {
                               return AwaitSignal(timeout);
-                            }};
+                            },
+                            find_device};
     return Run(*invocation, environment);
   }
 

@@ -3,6 +3,7 @@
 // The worked examples in docs/examples/, with the figures that docs/planning.md
 // shows.
 #include <string>
+#include <utility>
 
 #include "base/strict_yaml.h"
 #include "gmock/gmock.h"
@@ -43,6 +44,61 @@ TEST(ExamplesTest, FiguresAreThoseOfTheDocumentation) {
         << figures.example << " on " << figures.profile;
     EXPECT_EQ(plan.units(), figures.units)
         << figures.example << " on " << figures.profile;
+  }
+}
+
+// For two pods on a node.
+TEST(ExamplesTest, ReservesAreThoseOfTheDocumentation) {
+  const struct {
+    const char* example;
+    const char* profile;
+    uint64_t node, pod;  // MiB
+  } kRows[] = {
+      {"storage-gateway.yaml", "mlx5", 14, 7},
+      {"storage-gateway.yaml", "rxe", 866, 433},
+      {"bulk-mover.yaml", "mlx5", 1, 1},
+      {"bulk-mover.yaml", "rxe", 210, 105},
+      {"low-latency.yaml", "mlx5", 1, 1},
+      {"low-latency.yaml", "rxe", 29, 15},
+  };
+  for (const auto& row : kRows) {
+    Workload workload = Example(row.example);
+    workload.pods_per_node = 2;
+    const Plan plan = PlanOn(row.profile, workload);
+    EXPECT_EQ(Mebibytes(plan.node.node()), row.node) << row.example;
+    EXPECT_EQ(Mebibytes(plan.pod.node()), row.pod) << row.example;
+  }
+}
+
+TEST(ExamplesTest, StartingDepthsAreThoseOfTheDocumentation) {
+  const struct {
+    const char* group;
+    uint64_t mlx5, rxe;  // 0: not shown
+  } kRows[] = {
+      {"maxSendWr: 3276, maxSendSge: 8, maxRecvWr: 4096", 1'935'048, 0},
+      {"maxSendWr: 4095, maxSendSge: 8, maxRecvWr: 4095", 0, 3'429'160},
+      {"maxSendWr: 128, maxSendSge: 2, maxInlineData: 64", 121'544, 226'088},
+      {"maxSendWr: 127, maxSendSge: 2, maxInlineData: 48, maxRecvWr: 127", 0,
+       86'824},
+      {"maxSendWr: 128, maxRecvWr: 128", 80'584, 160'552},
+      {"maxSendWr: 127, maxRecvWr: 127", 0, 86'824},
+      {"maxSendWr: 256, maxSendSge: 4, maxInlineData: 64, maxRecvWr: 256",
+       237'256, 439'080},
+      {"maxSendWr: 256, maxSendSge: 4, maxInlineData: 60, maxRecvWr: 256",
+       155'336, 0},
+      {"maxSendWr: 512, maxRecvWr: 0", 231'112, 406'312},
+      {"maxSendWr: 511, maxRecvWr: 0", 0, 209'704},
+      {"type: ud, maxSendWr: 256, maxRecvWr: 1024", 198'344, 799'528},
+  };
+  for (const auto& row : kRows) {
+    const Workload workload =
+        Read(Groups("- {name: a, " + std::string(row.group) + "}\n"));
+    for (const auto& [profile, bytes] :
+         {std::pair{"mlx5", row.mlx5}, {"rxe", row.rxe}}) {
+      if (bytes == 0) continue;
+      EXPECT_EQ(PlanOn(profile, workload).groups[0].each.total().total(), bytes)
+          << row.group << " on " << profile;
+    }
   }
 }
 

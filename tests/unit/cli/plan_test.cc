@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+#include <sstream>
+
+#include "tests/unit/cli/cli_fixture.h"
+
+namespace purser::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// It asks no sidecar, so there is none.
+class PlanCommandTest : public testing::Test {
+ protected:
+  std::string File(const std::string& text) {
+    tree_.Write("w.yaml", text);
+    return tree_.path("w.yaml");
+  }
+
+  fakes::FileTree tree_;
+  Purser purser_;
+};
+
+TEST_F(PlanCommandTest, OneGroupByFlags) {
+  EXPECT_EQ(
+      purser_({"plan", "--provider", "rxe", "--count", "10", "--type", "UC",
+               "--send-wr", "256", "--send-sge", "4", "--inline", "64",
+               "--recv-wr", "256", "--recv-sge", "1", "--pods", "3"}),
+      kOk)
+      << purser_.err.text();
+  EXPECT_THAT(purser_.out.text(),
+              AllOf(HasSubstr("rxe (soft-RoCE"), HasSubstr("UC"),
+                    HasSubstr("256 x 4, 64 B"), HasSubstr("439,080"),
+                    HasSubstr("node, 3 pods")));
+}
+
+TEST_F(PlanCommandTest, SharedQueuesByFlags) {
+  EXPECT_EQ(
+      purser_({"plan", "--provider", "mlx5", "--shared-cq", "--srq-wr", "500",
+               "--srq-sge", "2", "--send-op", "send", "--send-op", "write"}),
+      kOk)
+      << purser_.err.text();
+  EXPECT_THAT(purser_.out.text(),
+              AllOf(HasSubstr("cq      completion queue"),
+                    HasSubstr("srq     shared receive queue      1  500 x 2"),
+                    Not(HasSubstr("send_ops"))));
+}
+
+TEST_F(PlanCommandTest, AWorkloadInAFile) {
+  const std::string file =
+      File("version: v1\nname: mine\nprovider: mlx5\ngroups: [{name: a}]\n");
+  EXPECT_EQ(purser_({"plan", file}), kOk) << purser_.err.text();
+  EXPECT_THAT(purser_.out.text(), HasSubstr("mine on mlx5"));
+}
+
+TEST_F(PlanCommandTest, TheProviderOfTheCommandLineWins) {
+  const std::string file = File(
+      "version: v1\nprovider: mlx5\nlimits: {maxQpWr: 1}\n"
+      "groups: [{name: a}]\n");
+  EXPECT_EQ(purser_({"plan", file}), kRefused);
+  EXPECT_THAT(
+      purser_.err.text(),
+      AllOf(HasSubstr("refused:\n"), HasSubstr("w.yaml:4:10: groups[0]"),
+            HasSubstr("max_send_wr is 128, mlx5 takes 1")));
+  Purser again;
+  EXPECT_EQ(again({"plan", file, "--provider", "rxe"}), kOk)
+      << again.err.text();
+  Purser all;
+  EXPECT_EQ(all({"plan", file, "--all-providers"}), kOk);
+  EXPECT_THAT(all.out.text(), HasSubstr("\nrxe_6.1 "));
+}
+
+TEST_F(PlanCommandTest, AllProvidersWhereNoneIsNamed) {
+  EXPECT_EQ(purser_({"plan"}), kOk);
+  EXPECT_THAT(purser_.out.text(),
+              AllOf(HasSubstr("\nmlx5 "), HasSubstr("\nsiw "),
+                    HasSubstr("refused by\nefa: ")));
+  Purser none;
+  EXPECT_EQ(none({"plan", "--type", "srd", "--inline", "500"}), kRefused);
+}
+
+TEST_F(PlanCommandTest, ADeviceOfThisMachine) {
+  purser_.find_device = [](const std::string& name) {
+    return planner::Device{
+        .name = name, .provider = queue_memory::Provider::kRxe, .max_qp = 5};
+  };
+  EXPECT_EQ(purser_({"plan", "--device", "rxe7", "--count", "6"}), kRefused);
+  EXPECT_THAT(purser_.err.text(),
+              HasSubstr("6 queue pairs are more than the 5 that rxe7 has"));
+  Purser none;
+  none.find_device = [](const std::string&) {
+    return absl::NotFoundError("no such device");
+  };
+  EXPECT_EQ(none({"plan", "--device", "rxe7"}), kFailure);
+  EXPECT_EQ(none.err.text(), "purser: no such device\n");
+}
+
+TEST_F(PlanCommandTest, LimitsByHand) {
+  EXPECT_EQ(purser_({"plan", "--provider", "mlx5", "--limit", "maxQpWr=100"}),
+            kRefused);
+  for (const char* limit : {"maxQpWr", "maxQpWr=", "maxQpWr=0", "maxQpWr=x",
+                            "maxQpWr=4294967296", "=5", "nothing=5"}) {
+    Purser wrong;
+    EXPECT_EQ(wrong({"plan", "--provider", "mlx5", "--limit", limit}), kUsage);
+    EXPECT_THAT(wrong.err.text(), HasSubstr("--limit: ")) << limit;
+  }
+  Purser alone;
+  EXPECT_EQ(alone({"plan", "--limit", "maxQpWr=100"}), kUsage);
+  EXPECT_THAT(alone.err.text(), HasSubstr("add --provider or --device"));
+}
+
+TEST_F(PlanCommandTest, JsonAndYaml) {
+  EXPECT_EQ(purser_({"plan", "--provider", "mlx5", "-o", "json"}), kOk);
+  EXPECT_THAT(purser_.out.text(), HasSubstr("\"rdma/wqe-mib\": 1"));
+  Purser yaml;
+  EXPECT_EQ(yaml({"plan", "--provider", "mlx5", "-o", "yaml"}), kOk);
+  EXPECT_THAT(yaml.out.text(), HasSubstr("    rdma/wqe-mib: 1\n"));
+}
+
+TEST_F(PlanCommandTest, TheDepthsThatFit) {
+  EXPECT_EQ(purser_({"plan", "--provider", "rxe", "--count", "1000",
+                     "--send-sge", "4", "--fit", "512MiB"}),
+            kOk);
+  EXPECT_THAT(purser_.out.text(),
+              AllOf(HasSubstr("fit into 512 MiB"), HasSubstr("511 x 4")));
+  Purser same;
+  EXPECT_EQ(same({"plan", "--provider", "rxe", "--fit", "512Mi"}), kOk);
+  Purser little;
+  EXPECT_EQ(
+      little({"plan", "--provider", "rxe", "--count", "1000", "--fit", "1Mi"}),
+      kRefused);
+  EXPECT_THAT(little.err.text(), HasSubstr("more than the 1 MiB to fit into"));
+  Purser wrong;
+  EXPECT_EQ(wrong({"plan", "--fit", "0"}), kUsage);
+  Purser text;
+  EXPECT_EQ(text({"plan", "--fit", "512MB"}), kUsage);
+}
+
+TEST_F(PlanCommandTest, APicture) {
+  const std::string file = tree_.path("out.svg");
+  EXPECT_EQ(purser_({"plan", "--provider", "mlx5", "--plot", file}), kOk);
+  std::ostringstream svg;
+  svg << std::ifstream(file).rdbuf();
+  EXPECT_THAT(svg.str(), testing::StartsWith("<svg "));
+  Purser nowhere;
+  EXPECT_EQ(nowhere({"plan", "--provider", "mlx5", "--plot",
+                     tree_.path("no/out.svg")}),
+            kFailure);
+  EXPECT_THAT(nowhere.err.text(), HasSubstr("cannot write "));
+}
+
+TEST_F(PlanCommandTest, WhatIsWrongIsTold) {
+  const struct {
+    std::vector<std::string> arguments;
+    int exit_code;
+    std::string message;
+  } kCases[] = {
+      {{"--provider", "mlx6"}, kUsage, "(did you mean \"mlx5\"?)"},
+      {{"--type", "rd"}, kUsage, "--type: there is no queue pair type"},
+      {{"--send-op", "fly"}, kUsage, "--send-op: there is no send operation"},
+      {{"--type", "ud", "--send-op", "read"}, kUsage, "ud queue pairs cannot"},
+      {{"--send-wr", "4294967295"}, kUsage, "--send-wr"},
+      {{"--count", "0"}, kUsage, "--count"},
+      {{"--provider", "mlx5", "--device", "mlx5_0"}, kUsage, "excludes"},
+      {{"--provider", "mlx5", "--all-providers"}, kUsage, "excludes"},
+      {{"-o", "xml"}, kUsage, "none of table, json, yaml"},
+      {{tree_.path("missing.yaml")}, kFailure, "cannot read"},
+      {{File("groups: 5\n")}, kUsage, "w.yaml:1:9: groups: must be a list"},
+      {{File("groups: 5\n"), "--send-wr", "5"}, kUsage, "excludes"},
+  };
+  for (const auto& c : kCases) {
+    Purser purser;
+    std::vector<std::string> arguments = {"plan"};
+    arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
+    EXPECT_EQ(purser(arguments), c.exit_code) << c.arguments[0];
+    EXPECT_THAT(purser.err.text(), HasSubstr(c.message));
+    EXPECT_EQ(purser.out.text(), "");
+  }
+}
+
+}  // namespace
+}  // namespace purser::cli
