@@ -27,11 +27,11 @@ struct VisitedMap {
   YamlMark mark;
   std::string path;
   bool muted = false;  // a fault that is already told explains its others
-  std::vector<const std::string*> known_keys;  // in Document::keys
+  std::vector<int> known_keys;
 
-  bool Knows(std::string_view key) const {
-    return std::any_of(known_keys.begin(), known_keys.end(),
-                       [&](const std::string* known) { return *known == key; });
+  bool Knows(int key) const {
+    return std::find(known_keys.begin(), known_keys.end(), key) !=
+           known_keys.end();
   }
 };
 
@@ -59,9 +59,10 @@ std::string Join(std::string_view path, std::string_view key) {
   return fmt::format("{}.{}", path, key);
 }
 
-std::string UnknownKey(std::string_view key, const VisitedMap& map) {
+std::string UnknownKey(std::string_view key, const VisitedMap& map,
+                       const YamlKeys& keys) {
   std::set<std::string_view> sorted;
-  for (const std::string* name : map.known_keys) sorted.insert(*name);
+  for (const int known : map.known_keys) sorted.insert(keys.Name(known));
   const std::vector<std::string_view> known(sorted.begin(), sorted.end());
   const std::string suggestion = DidYouMean(key, known);
   if (!suggestion.empty()) return "unknown key" + suggestion;
@@ -79,8 +80,6 @@ struct StrictYaml::Document {
   std::string name;
   YamlTree tree;
   std::vector<VisitedMap> maps;
-  // Every key that was asked for, once: many maps have the same.
-  std::set<std::string, std::less<>> keys;
 
   size_t Visit(VisitedMap map) {
     maps.push_back(std::move(map));
@@ -108,9 +107,11 @@ std::vector<StrictYaml::Document::Told> StrictYaml::Document::AllFaults()
     all.push_back({.mark = fault.mark, .text = fault.text});
   for (const VisitedMap& map : maps) {
     if (map.node < 0 || map.muted) continue;
-    for (const YamlNode::Entry& entry : tree.nodes[map.node].entries)
+    for (const YamlEntry& entry : tree.EntriesOf(tree.nodes[map.node]))
       if (!map.Knows(entry.key))
-        all.push_back({.mark = entry.key_mark, .map = &map, .key = entry.key});
+        all.push_back({.mark = entry.key_mark,
+                       .map = &map,
+                       .key = tree.keys.Name(entry.key)});
   }
   const auto place = [](const Told& told) {
     return std::tie(told.mark.line, told.mark.column);
@@ -129,11 +130,12 @@ std::vector<StrictYaml::Document::Told> StrictYaml::Document::AllFaults()
 
 // Only of those that are printed: what is suggested takes its time to find.
 std::string StrictYaml::Document::Text(const Told& told) const {
-  return fmt::format("{}:{}:{}: {}", name, told.mark.line, told.mark.column,
-                     told.map == nullptr
-                         ? std::string(told.text)
-                         : fmt::format("{}: {}", Join(told.map->path, told.key),
-                                       UnknownKey(told.key, *told.map)));
+  return fmt::format(
+      "{}:{}:{}: {}", name, told.mark.line, told.mark.column,
+      told.map == nullptr
+          ? std::string(told.text)
+          : fmt::format("{}: {}", Join(told.map->path, told.key),
+                        UnknownKey(told.key, *told.map, tree.keys)));
 }
 
 struct YamlMap::State {
@@ -143,19 +145,18 @@ struct YamlMap::State {
   const VisitedMap& map() const { return document->maps[index]; }
   const YamlNode& node(int i) const { return document->tree.nodes[i]; }
 
-  const YamlNode::Entry* FindEntry(std::string_view key) {
-    auto known = document->keys.find(key);
-    if (known == document->keys.end())
-      known = document->keys.emplace(key).first;
-    document->maps[index].known_keys.push_back(&*known);
-    if (map().node < 0) return nullptr;
-    for (const YamlNode::Entry& entry : node(map().node).entries)
-      if (entry.key == key) return &entry;
+  const YamlEntry* FindEntry(std::string_view key) {
+    VisitedMap& visited = document->maps[index];
+    const int id = document->tree.keys.Id(key);
+    if (!visited.Knows(id)) visited.known_keys.push_back(id);
+    if (visited.node < 0) return nullptr;
+    for (const YamlEntry& entry : document->tree.EntriesOf(node(visited.node)))
+      if (entry.key == id) return &entry;
     return nullptr;
   }
   // nullptr: absent or null.
   const YamlNode* Find(std::string_view key) {
-    const YamlNode::Entry* entry = FindEntry(key);
+    const YamlEntry* entry = FindEntry(key);
     if (entry == nullptr) return nullptr;
     const YamlNode& value = node(entry->value);
     return value.kind == YamlNode::Kind::kNull ? nullptr : &value;
@@ -265,8 +266,9 @@ bool YamlMap::Strings(std::string_view key, std::vector<std::string>* out) {
     return false;
   std::vector<std::string> strings;
   bool good = true;
-  for (size_t i = 0; i < value->items.size(); ++i) {
-    const YamlNode& item = state_->node(value->items[i]);
+  const std::vector<int>& items = state_->document->tree.ItemsOf(*value);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const YamlNode& item = state_->node(items[i]);
     good &= state_->Expect(fmt::format("{}[{}]", key, i), item,
                            YamlNode::Kind::kScalar, "a string");
     if (good) strings.push_back(item.text);
@@ -278,7 +280,7 @@ bool YamlMap::Strings(std::string_view key, std::vector<std::string>* out) {
 YamlMap YamlMap::Map(std::string_view key) {
   VisitedMap child{.mark = state_->map().mark,
                    .path = Join(state_->map().path, key)};
-  const YamlNode::Entry* entry = state_->FindEntry(key);
+  const YamlEntry* entry = state_->FindEntry(key);
   if (entry == nullptr) return state_->Child(std::move(child));
   const YamlNode& value = state_->node(entry->value);
   child.mark = value.mark;
@@ -298,8 +300,9 @@ std::vector<YamlMap> YamlMap::Maps(std::string_view key) {
   if (value == nullptr ||
       !state_->Expect(key, *value, YamlNode::Kind::kList, "a list of maps"))
     return maps;
-  for (size_t i = 0; i < value->items.size(); ++i) {
-    const int index = value->items[i];
+  const std::vector<int>& items = state_->document->tree.ItemsOf(*value);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const int index = items[i];
     const YamlNode& item = state_->node(index);
     const std::string name = fmt::format("{}[{}]", key, i);
     if (state_->Expect(name, item, YamlNode::Kind::kMap, "a map"))
@@ -317,7 +320,7 @@ void YamlMap::Fault(std::string_view key, std::string_view message) {
 YamlMark YamlMap::Place() const { return state_->map().mark; }
 
 YamlMark YamlMap::Place(std::string_view key) {
-  const YamlNode::Entry* entry = state_->FindEntry(key);
+  const YamlEntry* entry = state_->FindEntry(key);
   return entry == nullptr ? state_->map().mark
                           : state_->node(entry->value).mark;
 }

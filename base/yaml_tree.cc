@@ -147,6 +147,14 @@ std::optional<YamlTree> NextDocument(Parser& parser) {
 
 }  // namespace
 
+int YamlKeys::Id(std::string_view key) {
+  const auto found = ids_.find(key);
+  if (found != ids_.end()) return found->second;
+  const int id = static_cast<int>(names_.size());
+  ids_.emplace(names_.emplace_back(key), id);
+  return id;
+}
+
 YamlTree ParseYamlTree(std::string_view text, size_t longest) {
   if (text.size() > longest)
     return Broken({.mark = {},
@@ -155,7 +163,10 @@ YamlTree ParseYamlTree(std::string_view text, size_t longest) {
   if (auto fault = FindForbiddenByte(text)) return Broken(std::move(*fault));
   Parser parser(text);
   std::optional<YamlTree> tree = NextDocument(parser);
-  if (!tree.has_value()) return {.nodes = {{}}};
+  if (!tree.has_value()) {
+    tree.emplace().nodes.resize(1);
+    return *std::move(tree);
+  }
   // Only one may stand in a text; "---" at the end begins others that are
   // empty.
   while (!tree->broken) {

@@ -2,6 +2,7 @@
 #include "base/yaml_tree_builder.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/utf8.h"
@@ -54,14 +55,25 @@ bool YamlTreeBuilder::Open(const Properties& properties, YamlNode::Kind kind) {
     return false;
   }
   CheckTag(properties, {kind == YamlNode::Kind::kList ? "seq" : "map"});
+  const bool list = kind == YamlNode::Kind::kList;
+  YamlNode node{.kind = kind, .mark = properties.mark};
+  node.children =
+      static_cast<int>(list ? tree_.lists.size() : tree_.maps.size());
+  if (list) {
+    tree_.lists.emplace_back();
+  } else {
+    tree_.maps.emplace_back();
+  }
   const int index = static_cast<int>(tree_.nodes.size());
-  Add(YamlNode{.kind = kind, .mark = properties.mark}, properties.anchor);
+  Add(std::move(node), properties.anchor);
   frames_.push_back({.node = index});
   return true;
 }
 
 void YamlTreeBuilder::Close() {
-  RefuseRepeatedKeys(tree_.nodes[frames_.back().node].entries);
+  const YamlNode& node = tree_.nodes[frames_.back().node];
+  if (node.kind == YamlNode::Kind::kMap)
+    RefuseRepeatedKeys(tree_.maps[node.children]);
   frames_.pop_back();
 }
 
@@ -107,61 +119,54 @@ void YamlTreeBuilder::Add(YamlNode node, std::string_view anchor) {
 void YamlTreeBuilder::Attach(int index) {
   if (frames_.empty()) return;
   Frame& frame = frames_.back();
-  YamlNode& parent = tree_.nodes[frame.node];
+  const YamlNode& parent = tree_.nodes[frame.node];
   YamlNode& node = tree_.nodes[index];
   const bool null = node.kind == YamlNode::Kind::kNull;
   if (parent.kind == YamlNode::Kind::kList) {
     if (null) node.mark = parent.mark;
-    parent.items.push_back(index);
+    tree_.lists[parent.children].push_back(index);
     return;
   }
   if (null) node.mark = frame.key->mark;
-  if (frame.key->text.has_value())
-    parent.entries.push_back({.key = *std::move(frame.key->text),
-                              .key_mark = frame.key->mark,
-                              .value = index});
+  if (frame.key->id.has_value())
+    tree_.maps[parent.children].push_back(
+        {.key = *frame.key->id, .key_mark = frame.key->mark, .value = index});
   frame.key.reset();
 }
 
 void YamlTreeBuilder::TakeKey(const YamlNode& node, YamlMark mark) {
-  Key& key = frames_.back().key.emplace(Key{.text = {}, .mark = mark});
+  Key& key = frames_.back().key.emplace(Key{.id = {}, .mark = mark});
   if (node.kind != YamlNode::Kind::kScalar) {
     Fault(mark, "a key must be plain text");
   } else if (node.plain && node.text == "<<") {
     Fault(mark, "merge keys (<<) are not supported: write the keys out");
   } else {
-    key.text = node.text;
+    key.id = tree_.keys.Id(node.text);
   }
 }
 
 // The first of those that are equal stays.
-void YamlTreeBuilder::RefuseRepeatedKeys(
-    std::vector<YamlNode::Entry>& entries) {
-  std::vector<size_t> order(entries.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return entries[a].key < entries[b].key;
-  });
-  std::vector<bool> repeated(entries.size());
-  bool any = false;
+void YamlTreeBuilder::RefuseRepeatedKeys(std::vector<YamlEntry>& entries) {
+  std::vector<YamlEntry> order = entries;
+  std::stable_sort(
+      order.begin(), order.end(),
+      [](const YamlEntry& a, const YamlEntry& b) { return a.key < b.key; });
+  std::set<std::pair<int, int>> repeated;  // by place
   size_t first = 0;  // of those in `order` with the same key
   for (size_t i = 1; i < order.size(); ++i) {
-    const YamlNode::Entry& entry = entries[order[i]];
-    if (entry.key != entries[order[first]].key) {
+    if (order[i].key != order[first].key) {
       first = i;
       continue;
     }
-    Fault(entry.key_mark,
+    Fault(order[i].key_mark,
           fmt::format("{} is given twice, first on line {}: remove one",
-                      QuoteForMessage(entry.key),
-                      entries[order[first]].key_mark.line));
-    repeated[order[i]] = any = true;
+                      QuoteForMessage(tree_.keys.Name(order[i].key)),
+                      order[first].key_mark.line));
+    repeated.emplace(order[i].key_mark.line, order[i].key_mark.column);
   }
-  if (!any) return;
-  std::vector<YamlNode::Entry> kept;
-  for (size_t i = 0; i < entries.size(); ++i)
-    if (!repeated[i]) kept.push_back(std::move(entries[i]));
-  entries = std::move(kept);
+  std::erase_if(entries, [&](const YamlEntry& entry) {
+    return repeated.contains({entry.key_mark.line, entry.key_mark.column});
+  });
 }
 
 }  // namespace purser::base

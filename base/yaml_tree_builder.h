@@ -34,7 +34,7 @@ class YamlTreeBuilder {
 
  private:
   struct Key {
-    std::optional<std::string> text;  // nullopt: a bad one, drop its value
+    std::optional<int> id;  // nullopt: a bad one, drop its value
     YamlMark mark;
   };
   struct Frame {
@@ -50,7 +50,7 @@ class YamlTreeBuilder {
   void Add(YamlNode node, std::string_view anchor);
   void Attach(int index);
   void TakeKey(const YamlNode& node, YamlMark mark);
-  void RefuseRepeatedKeys(std::vector<YamlNode::Entry>& entries);
+  void RefuseRepeatedKeys(std::vector<YamlEntry>& entries);
 
   YamlTree& tree_;
   std::vector<Frame> frames_;  // the lists and maps that are open

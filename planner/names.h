@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "base/strict_yaml.h"
 
@@ -43,7 +43,7 @@ class Names {
   std::string Suggestion(std::string_view name) const;
 
   std::string_view kind_;
-  std::map<std::string, Place, std::less<>> places_;
+  std::unordered_map<std::string, Place> places_;
 };
 
 }  // namespace purser::planner
