@@ -114,4 +114,9 @@ absl::Status PrepareUnixSocket(const std::string& path) {
   return RemoveStaleSocket(path);
 }
 
+bool UnixSocketAnswers(const std::string& path) {
+  const int error = ProbeSocket(path);
+  return error == 0 || error == EAGAIN;
+}
+
 }  // namespace purser::base

@@ -15,4 +15,7 @@ namespace purser::base {
 // both succeed: the later one then takes the path over.
 absl::Status PrepareUnixSocket(const std::string& path);
 
+// Whether a server listens at `path`. Does not wait.
+bool UnixSocketAnswers(const std::string& path);
+
 }  // namespace purser::base

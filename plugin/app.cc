@@ -94,19 +94,22 @@ absl::Status App::Start(const std::string& version) {
                  {"device_plugins_dir", config_.device_plugins_dir()},
                  {"sysfs_root", config_.sysfs_root}});
   PURSER_ASSIGN_OR_RETURN(resources_, MakeResources(config_));
+  const Identity identity = Identity::Now(config_.installation);
   std::vector<ResourceServer*> served;
   for (const std::unique_ptr<Resource>& resource : resources_) {
     servers_.push_back(std::make_unique<ResourceServer>(
-        *resource, config_.device_plugins_dir(),
-        [wakeup = wakeup_] { wakeup->Notify(); }));
+        *resource, identity, [wakeup = wakeup_] { wakeup->Notify(); }));
     served.push_back(servers_.back().get());
   }
   // An unreadable sysfs is logged there, and looked at again.
   Rescan();
-  PURSER_RETURN_IF_ERROR(BindAll());
-  registrar_ = std::make_unique<Registrar>(
-      RegistrarOptions{.device_plugins_dir = config_.device_plugins_dir()},
-      served, wakeup_);
+  RegistrarOptions options;
+  options.device_plugins_dir = config_.device_plugins_dir();
+  options.plugins_registry_dir = config_.plugins_registry_dir();
+  options.mode = config_.registration;
+  options.identity = identity;
+  registrar_ = std::make_unique<Registrar>(options, served, wakeup_);
+  PURSER_RETURN_IF_ERROR(registrar_->Prepare());
   metrics_ = std::make_shared<PluginMetrics>(
       version, inventory_,
       std::vector<const ResourceServer*>(served.begin(), served.end()),
@@ -129,16 +132,6 @@ absl::Status App::Start(const std::string& version) {
   base::LogInfo("metrics", {{"address", config_.metrics_address},
                             {"port", http_->port()}});
   registrar_->Start();
-  return absl::OkStatus();
-}
-
-absl::Status App::BindAll() {
-  for (const std::unique_ptr<ResourceServer>& server : servers_) {
-    absl::Status status = server->Bind();
-    // The registrar says so, and waits for the directory.
-    if (absl::IsNotFound(status)) continue;
-    PURSER_RETURN_IF_ERROR(status);
-  }
   return absl::OkStatus();
 }
 

@@ -43,7 +43,6 @@ class App {
  private:
   App(Config config, std::shared_ptr<Wakeup> wakeup);
   absl::Status Start(const std::string& version);
-  absl::Status BindAll();
   base::HttpResponse Readiness() const;
 
   const Config config_;

@@ -16,6 +16,7 @@
 #include "plugin/allocate_options.h"
 #include "plugin/names.h"
 #include "plugin/node_view_config.h"
+#include "plugin/registration_mode.h"
 #include "plugin/selectors.h"
 
 namespace purser::plugin {
@@ -54,16 +55,22 @@ struct Config {
   bool allow_overlap = false;
   QueueMemoryConfig queue_memory;
   std::string kubelet_root_dir = "/var/lib/kubelet";
+  RegistrationMode registration = RegistrationMode::kAuto;
   std::string metrics_address = ":9836";
   std::chrono::milliseconds rescan_interval = std::chrono::seconds(10);
   base::LogLevel log_level = base::LogLevel::kInfo;
   NodeViewConfig node_view;  // not in the file
 
+  // Not in the file. Plugins of one installation replace each other.
+  std::string installation = "purser";
   // Not in the file: where the node's own file systems are.
   std::string sysfs_root = "/sys", dev_root = "/dev", proc_root = "/proc";
 
   std::string device_plugins_dir() const {
     return kubelet_root_dir + "/device-plugins";
+  }
+  std::string plugins_registry_dir() const {
+    return kubelet_root_dir + "/plugins_registry";
   }
 };
 

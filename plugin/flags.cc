@@ -40,6 +40,13 @@ ParsedFlags ParseFlags(int argc, char** argv, const std::string& version) {
       ->excludes(config);
   app.add_option("--kubelet-root-dir", flags.kubelet_root_dir,
                  "The kubelet's --root-dir (default /var/lib/kubelet)");
+  app.add_option("--registration", flags.registration,
+                 "auto, kubelet-socket or plugins-registry: how the kubelet "
+                 "gets to know of the resources (default auto)");
+  app.add_option("--installation", flags.installation,
+                 "Name of this installation (default purser): a plugin takes "
+                 "over from one of the same installation, and does not start "
+                 "beside one of another that serves the same resource");
   app.add_option("--metrics-address", flags.metrics_address,
                  "Address of /metrics, /healthz and /readyz (default :9836)");
   app.add_option("--log-level", flags.log_level,
@@ -72,6 +79,11 @@ absl::StatusOr<Config> ConfigFromFlags(const Flags& flags) {
                       *flags.kubelet_root_dir));
     config.kubelet_root_dir = *flags.kubelet_root_dir;
   }
+  if (flags.registration) {
+    PURSER_ASSIGN_OR_RETURN(config.registration,
+                            ParseRegistrationMode(*flags.registration));
+  }
+  if (flags.installation) config.installation = *flags.installation;
   if (flags.log_level) {
     PURSER_ASSIGN_OR_RETURN(config.log_level,
                             base::ParseLogLevel(*flags.log_level));

@@ -13,8 +13,8 @@ namespace purser::plugin {
 struct Flags {
   std::string config;        // path; "": defaults
   std::string check_config;  // path
-  std::optional<std::string> kubelet_root_dir, sysfs_root, dev_root,
-      metrics_address, log_level;
+  std::optional<std::string> kubelet_root_dir, registration, installation,
+      sysfs_root, dev_root, metrics_address, log_level;
   NodeViewConfig node_view;
 };
 

@@ -7,11 +7,6 @@
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::plugin {
-namespace {
-
-constexpr const char* kApiVersion = "v1beta1";
-
-}  // namespace
 
 KubeletClient::KubeletClient(std::string kubelet_socket)
     : kubelet_socket_(std::move(kubelet_socket)) {}
@@ -27,7 +22,7 @@ absl::Status KubeletClient::Register(const std::string& resource_name,
       grpc::CreateCustomChannel("unix:" + kubelet_socket_,
                                 grpc::InsecureChannelCredentials(), arguments));
   v1beta1::RegisterRequest request;
-  request.set_version(kApiVersion);
+  request.set_version(kDevicePluginVersion);
   request.set_endpoint(endpoint);
   request.set_resource_name(resource_name);
   request.mutable_options();

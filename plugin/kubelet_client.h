@@ -12,6 +12,9 @@
 
 namespace purser::plugin {
 
+// Of the device plugin API.
+inline constexpr const char* kDevicePluginVersion = "v1beta1";
+
 // Calls the kubelet's Registration service. Register() blocks, and the kubelet
 // calls the plugin back before it answers: so never call it from a thread that
 // the plugin's own servers need. Owned by Registrar.

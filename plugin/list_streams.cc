@@ -72,7 +72,7 @@ std::shared_ptr<ListStreams> ListStreams::Create(
 
 ListStreams::ListStreams(std::function<void()> changed)
     : changed_(std::move(changed)),
-      none_since_(std::chrono::steady_clock::now()) {}
+      present_since_(std::chrono::steady_clock::now()) {}
 
 ListStreams::~ListStreams() = default;
 
@@ -93,6 +93,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* ListStreams::Open() {
   {
     std::lock_guard lock(mutex_);
     stream = new Stream(shared_from_this());
+    if (streams_.empty()) present_since_ = std::chrono::steady_clock::now();
     streams_.push_back(stream);
     if (closed_) {
       stream->End(*closed_);
@@ -120,17 +121,15 @@ int ListStreams::count() const {
   return static_cast<int>(streams_.size());
 }
 
-std::optional<std::chrono::steady_clock::time_point> ListStreams::none_since()
-    const {
+ListStreams::Presence ListStreams::presence() const {
   std::lock_guard lock(mutex_);
-  if (!streams_.empty()) return std::nullopt;
-  return none_since_;
+  return {!streams_.empty(), present_since_};
 }
 
 std::shared_ptr<ListStreams> ListStreams::Remove(Stream* stream) {
   std::lock_guard lock(mutex_);
   streams_.remove(stream);
-  if (streams_.empty()) none_since_ = std::chrono::steady_clock::now();
+  if (streams_.empty()) present_since_ = std::chrono::steady_clock::now();
   return shared_from_this();
 }
 

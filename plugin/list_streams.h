@@ -42,9 +42,13 @@ class ListStreams : public std::enable_shared_from_this<ListStreams> {
   void Reopen();
 
   int count() const;
-  // Since when there is no stream: since the last one ended, or since
-  // construction.
-  std::optional<std::chrono::steady_clock::time_point> none_since() const;
+  // Whether a stream is open, and since when that is so: since one was opened
+  // or the last one ended, or since construction.
+  struct Presence {
+    bool open = false;
+    std::chrono::steady_clock::time_point since;
+  };
+  Presence presence() const;
 
  private:
   class Stream;
@@ -57,7 +61,8 @@ class ListStreams : public std::enable_shared_from_this<ListStreams> {
   std::optional<Advertisement> advertisement_ ABSL_GUARDED_BY(mutex_);
   std::optional<grpc::Status> closed_ ABSL_GUARDED_BY(mutex_);
   std::list<Stream*> streams_ ABSL_GUARDED_BY(mutex_);
-  std::chrono::steady_clock::time_point none_since_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point present_since_
+      ABSL_GUARDED_BY(mutex_);  // or absent since
 };
 
 }  // namespace purser::plugin

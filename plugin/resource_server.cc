@@ -10,7 +10,6 @@
 #include "base/logging.h"
 #include "base/status_macros.h"
 #include "base/unix_socket.h"
-#include "plugin/names.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::plugin {
@@ -18,33 +17,27 @@ namespace {
 
 constexpr std::chrono::milliseconds kRebindDeadline{500};
 
-// The kubelet has one plugin per resource: two would push each other out.
-absl::Status PrepareSocket(const std::string& resource,
-                           const std::string& path) {
-  absl::Status status = base::PrepareUnixSocket(path);
-  if (!absl::IsAlreadyExists(status)) return status;
-  return absl::AlreadyExistsError(fmt::format(
-      "another device plugin serves {} on this node: uninstall one of them, or "
-      "give its pools other names ({})",
-      resource, std::string(status.message())));
-}
-
-// Hidden, and no longer than any socket's name, so that it never meets the
-// limit of 107 bytes alone.
+// No longer than any socket's name, so that it never meets the limit of 107
+// bytes alone.
 std::string TemporaryName() {
-  return fmt::format(".purser-{:06x}", std::random_device()() & 0xffffff);
+  return fmt::format("{}{:06x}", kTemporaryEndpoint,
+                     std::random_device()() & 0xffffff);
 }
 
 }  // namespace
 
-ResourceServer::ResourceServer(const Resource& resource, std::string directory,
-                               std::function<void()> stream_changed)
+const char* RegistrationWayName(RegistrationWay way) {
+  return way == RegistrationWay::kKubeletSocket ? "kubelet-socket"
+                                                : "plugins-registry";
+}
+
+ResourceServer::ResourceServer(const Resource& resource, Identity identity,
+                               std::function<void()> changed)
     : resource_(resource),
-      directory_(std::move(directory)),
-      socket_name_(SocketName(resource.name())),
-      path_(directory_ + "/" + socket_name_),
-      streams_(ListStreams::Create(std::move(stream_changed))),
-      service_(resource, streams_) {}
+      identity_(std::move(identity)),
+      streams_(ListStreams::Create(changed)),
+      service_(resource, streams_),
+      registration_(resource.name(), std::move(changed)) {}
 
 ResourceServer::~ResourceServer() {
   Stop(std::chrono::system_clock::now() + kRebindDeadline);
@@ -52,19 +45,24 @@ ResourceServer::~ResourceServer() {
 
 // gRPC would clobber whatever is at its path when it binds, and again when it
 // shuts down, even another process's socket. So it binds a name of its own, and
-// a hard link, which never overwrites, gives the socket its real name.
-absl::Status ResourceServer::Bind() {
+// a hard link, which never overwrites, gives the socket its real name. Both
+// kinds of watcher pass over the hidden name.
+absl::Status ResourceServer::Bind(const std::string& directory,
+                                  RegistrationWay way) {
   Stop(std::chrono::system_clock::now() + kRebindDeadline);
-  PURSER_RETURN_IF_ERROR(PrepareSocket(resource_.name(), path_));
-  if (access(directory_.c_str(), W_OK | X_OK) != 0) {
+  endpoint_ = EndpointName::Make(resource_.name(), identity_, ++binds_);
+  path_ = directory + "/" + endpoint_.text();
+  PURSER_RETURN_IF_ERROR(base::PrepareUnixSocket(path_));
+  if (access(directory.c_str(), W_OK | X_OK) != 0) {
     return absl::ErrnoToStatus(
         errno, fmt::format("no right to make a socket in {}; run as root or "
                            "with CAP_DAC_OVERRIDE",
-                           directory_));
+                           directory));
   }
-  const std::string temporary = directory_ + "/" + TemporaryName();
+  const std::string temporary = directory + "/" + TemporaryName();
   streams_->Reopen();
-  PURSER_RETURN_IF_ERROR(BindTemporary(temporary));
+  registration_.Reset();
+  PURSER_RETURN_IF_ERROR(BindTemporary(temporary, way));
   const bool linked = link(temporary.c_str(), path_.c_str()) == 0;
   const int error = errno;
   unlink(temporary.c_str());
@@ -77,10 +75,13 @@ absl::Status ResourceServer::Bind() {
   return absl::OkStatus();
 }
 
-absl::Status ResourceServer::BindTemporary(const std::string& path) {
+absl::Status ResourceServer::BindTemporary(const std::string& path,
+                                           RegistrationWay way) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   builder.RegisterService(&service_);
+  if (way == RegistrationWay::kPluginsRegistry)
+    builder.RegisterService(&registration_);
   server_ = builder.BuildAndStart();
   if (server_ != nullptr) return absl::OkStatus();
   return absl::InternalError(

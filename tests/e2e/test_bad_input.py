@@ -191,7 +191,7 @@ def test_a_second_plugin_of_the_same_resources_ends_and_leaves_the_first_alone(p
 
         end = wait_until(ended, "the second plugin has ended", 300)
         assert end["exitCode"] == 1
-        for word in ("another device plugin serves rdma/hca on this node", "purser-rdma_hca.sock", "uninstall one of them"):
+        for word in ("another device plugin serves rdma/hca on this node", "purser-rdma_hca-", "uninstall one of them"):
             assert word in end["message"], end["message"]
         wait_until(lambda: purser.events(namespace, type="Warning", reason="BackOff"), "an event says that it is started again and again", 300)
         assert not second_plugin(purser, namespace)["status"]["containerStatuses"][0]["ready"]

@@ -32,8 +32,10 @@ class Kubelet::Registration : public v1beta1::Registration::Service {
   Kubelet& kubelet_;
 };
 
-Kubelet::Kubelet(fs::path root_dir, Observer observer)
-    : root_dir_(std::move(root_dir)), observer_(std::move(observer)) {}
+Kubelet::Kubelet(fs::path root_dir, Observer observer, KubeletOptions options)
+    : root_dir_(std::move(root_dir)),
+      observer_(std::move(observer)),
+      options_(options) {}
 
 Kubelet::~Kubelet() { Stop(); }
 
@@ -61,6 +63,22 @@ absl::Status Kubelet::Start() {
       Record(name, "restarted");
     }
   }
+  if (options_.plugins_registry) {
+    fs::create_directories(plugins_registry_dir(), error);
+    registry_ = std::make_unique<KubeletRegistry>(
+        plugins_registry_dir(), options_.registry_interval,
+        options_.device_plugins_from_registry,
+        KubeletRegistry::Callbacks{
+            .connect =
+                [this](const std::string& name, const std::string& path) {
+                  return Connect(name, path);
+                },
+            .disconnect =
+                [this](const std::string& name, const std::string& path) {
+                  Deregister(name, path);
+                }});
+  }
+  if (!options_.kubelet_socket) return absl::OkStatus();
   registration_ = std::make_unique<Registration>(*this);
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + socket_path().string(),
@@ -80,6 +98,7 @@ void Kubelet::Stop() {
     running_ = false;
     changed_.notify_all();
   }
+  registry_.reset();
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
@@ -108,13 +127,22 @@ void Kubelet::Disconnect() {
   std::vector<std::shared_ptr<KubeletEndpoint>> endpoints;
   {
     std::lock_guard lock(mutex_);
-    for (auto& [name, entry] : entries_)
-      if (entry.endpoint != nullptr)
-        endpoints.push_back(std::exchange(entry.endpoint, nullptr));
+    endpoints = std::exchange(gone_, {});
+    for (auto& [name, entry] : entries_) {
+      endpoints.insert(endpoints.end(), entry.endpoints.begin(),
+                       entry.endpoints.end());
+      entry.endpoints.clear();
+      entry.primary.reset();
+      entry.connected_paths.clear();
+      entry.never_let_go.clear();
+    }
   }
   for (const auto& endpoint : endpoints) endpoint->Stop();
   std::lock_guard lock(mutex_);
-  for (auto& [name, entry] : entries_) entry.resource.connected = false;
+  for (auto& [name, entry] : entries_) {
+    entry.resource.connected = false;
+    entry.resource.plugins = 0;
+  }
 }
 
 grpc::Status Kubelet::Register(const v1beta1::RegisterRequest& request) {
@@ -135,69 +163,34 @@ grpc::Status Kubelet::Register(const v1beta1::RegisterRequest& request) {
     return grpc::Status(grpc::StatusCode::UNKNOWN, "unsupported version");
   if (name.find('/') == std::string::npos)
     return grpc::Status(grpc::StatusCode::UNKNOWN, "invalid resource name");
+  const absl::Status status =
+      Connect(name, (device_plugins_dir() / request.endpoint()).string());
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                      std::string(status.message()));
+}
+
+absl::Status Kubelet::Connect(const std::string& name,
+                              const std::string& path) {
   absl::StatusOr<std::unique_ptr<KubeletEndpoint>> dialled =
-      KubeletEndpoint::Dial(
-          (device_plugins_dir() / request.endpoint()).string(), kDialDeadline);
+      KubeletEndpoint::Dial(path, kDialDeadline);
   if (!dialled.ok()) {
-    return grpc::Status(
-        grpc::StatusCode::UNKNOWN,
-        "failed to dial device plugin: " + dialled.status().ToString());
+    return absl::UnknownError("failed to dial device plugin: " +
+                              dialled.status().ToString());
   }
   std::shared_ptr<KubeletEndpoint> fresh = *std::move(dialled);
-  std::shared_ptr<KubeletEndpoint> old;
-  bool watch = false;
-  {
-    std::lock_guard lock(mutex_);
-    if (!running_)
-      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "kubelet stops");
-    Entry& entry = entries_[name];
-    old = std::exchange(entry.endpoint, fresh);
-    entry.resource.endpoint = request.endpoint();
-    entry.resource.connected = !ignore_lists_;
-    ++entry.resource.registrations;
-    watch = !ignore_lists_;
-    Record(name, "registered");
-  }
-  if (old != nullptr) old->Stop();
-  if (watch) {
-    const KubeletEndpoint* from = fresh.get();
-    fresh->Watch(
-        [this, name, from](const v1beta1::ListAndWatchResponse& list) {
-          OnList(name, from, list);
-        },
-        [this, name, from](const grpc::Status& status) {
-          OnEnd(name, from, status);
-        });
-  }
-  return grpc::Status::OK;
-}
-
-void Kubelet::OnList(const std::string& name, const KubeletEndpoint* from,
-                     const v1beta1::ListAndWatchResponse& list) {
-  std::lock_guard lock(mutex_);
-  Entry& entry = entries_[name];
-  if (entry.endpoint.get() != from) return;
-  entry.resource.healthy.clear();
-  entry.resource.unhealthy.clear();
-  for (const v1beta1::Device& device : list.devices()) {
-    (device.health() == "Healthy" ? entry.resource.healthy
-                                  : entry.resource.unhealthy)
-        .insert(device.id());
-  }
-  ++entry.resource.lists;
-  Record(name, "listed");
-}
-
-void Kubelet::OnEnd(const std::string& name, const KubeletEndpoint* from,
-                    const grpc::Status& status) {
-  std::lock_guard lock(mutex_);
-  Entry& entry = entries_[name];
-  if (entry.endpoint.get() != from) return;
-  entry.resource.unhealthy.merge(entry.resource.healthy);
-  entry.resource.healthy.clear();
-  entry.resource.connected = false;
-  entry.resource.last_error = FromGrpc(status).ToString();
-  Record(name, "disconnected");
+  const absl::StatusOr<Connected> connected = MakePrimary(name, fresh);
+  if (!connected.ok()) return connected.status();
+  if (connected->stopped != nullptr) connected->stopped->Stop();
+  if (!connected->watch) return absl::OkStatus();
+  const KubeletEndpoint* from = fresh.get();
+  fresh->Watch(
+      [this, name, from](const v1beta1::ListAndWatchResponse& list) {
+        OnList(name, from, list);
+      },
+      [this, name, from](const grpc::Status& status) {
+        OnEnd(name, from, status);
+      });
+  return absl::OkStatus();
 }
 
 void Kubelet::Record(const std::string& name, const char* what) {
@@ -268,7 +261,7 @@ std::shared_ptr<KubeletEndpoint> Kubelet::endpoint(
     const std::string& name) const {
   std::lock_guard lock(mutex_);
   const auto found = entries_.find(name);
-  return found == entries_.end() ? nullptr : found->second.endpoint;
+  return found == entries_.end() ? nullptr : found->second.primary;
 }
 
 }  // namespace purser::fakes

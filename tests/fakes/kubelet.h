@@ -4,8 +4,9 @@
 // unix socket, in a directory of the test's. At its start it deletes every file
 // in device-plugins/ but its checkpoint; inside Register it dials the plugin
 // and asks for the options; then it watches ListAndWatch and never dials again.
-// When a stream ends all devices of the resource are unhealthy (allocatable 0,
-// capacity as it was). Allocations outlive its restarts.
+// When the last stream ends all devices of the resource are unhealthy
+// (allocatable 0, capacity as it was). Allocations outlive its restarts.
+// plugins_registry is watched beside it, or instead, where an option says so.
 #pragma once
 
 #include <chrono>
@@ -25,8 +26,27 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tests/fakes/kubelet_endpoint.h"
+#include "tests/fakes/kubelet_registry.h"
 
 namespace purser::fakes {
+
+// What a kubelet does when a second plugin registers a resource.
+enum class SecondPlugin {
+  kStopsTheFirst,  // old ones
+  kMixesThemUp,    // up to 1.35: it hears both, and when the stream of either
+                   // ends it closes the connection of the second
+  kSideBySide,     // 1.37: either may go. It refuses a path that is connected,
+                   // and forgets for ever to let go of it
+};
+
+struct KubeletOptions {
+  bool kubelet_socket = true;
+  bool plugins_registry = false;
+  // False: it takes none but other kinds of plugin from there.
+  bool device_plugins_from_registry = true;
+  SecondPlugin second_plugin = SecondPlugin::kSideBySide;
+  std::chrono::milliseconds registry_interval{20};  // a real one: 1 s
+};
 
 // What a resource looked like when something happened to it.
 struct KubeletEvent {
@@ -54,13 +74,15 @@ class Kubelet {
     std::set<std::string> healthy, unhealthy;  // ids
     bool connected = false;
     int registrations = 0;  // since the kubelet's construction
+    int plugins = 0;        // connected
     int lists = 0;
     std::string last_error;  // of the stream
     size_t capacity() const { return healthy.size() + unhealthy.size(); }
   };
   using Observer = std::function<void(const KubeletEvent&)>;
 
-  explicit Kubelet(std::filesystem::path root_dir, Observer observer = {});
+  explicit Kubelet(std::filesystem::path root_dir, Observer observer = {},
+                   KubeletOptions options = {});
   ~Kubelet();
 
   absl::Status Start();
@@ -107,6 +129,9 @@ class Kubelet {
   std::filesystem::path device_plugins_dir() const {
     return root_dir_ / "device-plugins";
   }
+  std::filesystem::path plugins_registry_dir() const {
+    return root_dir_ / "plugins_registry";
+  }
   std::filesystem::path socket_path() const {
     return device_plugins_dir() / "kubelet.sock";
   }
@@ -115,10 +140,22 @@ class Kubelet {
   class Registration;
   struct Entry {
     Resource resource;
-    std::shared_ptr<KubeletEndpoint> endpoint;
+    std::vector<std::shared_ptr<KubeletEndpoint>> endpoints;  // that it hears
+    std::shared_ptr<KubeletEndpoint> primary;  // that it asks to allocate
+    // kSideBySide.
+    std::set<std::string> connected_paths, never_let_go;
   };
 
   grpc::Status Register(const v1beta1::RegisterRequest& request);
+  // The part that both ways of registration have in common.
+  absl::Status Connect(const std::string& name, const std::string& path);
+  struct Connected {
+    std::shared_ptr<KubeletEndpoint> stopped;  // the one before, if it must
+    bool watch = true;
+  };
+  absl::StatusOr<Connected> MakePrimary(const std::string& name,
+                                        std::shared_ptr<KubeletEndpoint> fresh);
+  void Deregister(const std::string& name, const std::string& path);
   void OnList(const std::string& name, const KubeletEndpoint* from,
               const v1beta1::ListAndWatchResponse& list);
   void OnEnd(const std::string& name, const KubeletEndpoint* from,
@@ -131,12 +168,16 @@ class Kubelet {
 
   const std::filesystem::path root_dir_;
   const Observer observer_;
+  const KubeletOptions options_;
   std::unique_ptr<Registration> registration_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<KubeletRegistry> registry_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::map<std::string, Entry> entries_;
+  // Until no thread of theirs can run any more.
+  std::vector<std::shared_ptr<KubeletEndpoint>> gone_;
   std::vector<KubeletEvent> history_;
   // By container, by resource.
   std::map<std::string, std::map<std::string, std::vector<std::string>>>

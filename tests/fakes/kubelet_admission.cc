@@ -21,7 +21,7 @@ absl::StatusOr<std::vector<std::string>> Kubelet::TakeUnits(
     const std::string& container, const std::string& resource, int count) {
   std::lock_guard lock(mutex_);
   const auto found = entries_.find(resource);
-  if (found == entries_.end() || found->second.endpoint == nullptr) {
+  if (found == entries_.end() || found->second.primary == nullptr) {
     return absl::FailedPreconditionError(
         "cannot allocate unregistered device " + resource);
   }

@@ -17,8 +17,8 @@ absl::Status FromGrpc(const grpc::Status& status) {
 }
 
 KubeletEndpoint::KubeletEndpoint(
-    std::unique_ptr<v1beta1::DevicePlugin::Stub> stub)
-    : stub_(std::move(stub)) {}
+    std::string path, std::unique_ptr<v1beta1::DevicePlugin::Stub> stub)
+    : path_(std::move(path)), stub_(std::move(stub)) {}
 
 KubeletEndpoint::~KubeletEndpoint() { Stop(); }
 
@@ -29,8 +29,8 @@ absl::StatusOr<std::unique_ptr<KubeletEndpoint>> KubeletEndpoint::Dial(
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   const auto channel = grpc::CreateCustomChannel(
       "unix:" + socket_path, grpc::InsecureChannelCredentials(), arguments);
-  std::unique_ptr<KubeletEndpoint> endpoint(
-      new KubeletEndpoint(v1beta1::DevicePlugin::NewStub(channel)));
+  std::unique_ptr<KubeletEndpoint> endpoint(new KubeletEndpoint(
+      socket_path, v1beta1::DevicePlugin::NewStub(channel)));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + deadline);
   const grpc::Status status = endpoint->stub_->GetDevicePluginOptions(

@@ -37,12 +37,15 @@ class KubeletEndpoint {
 
   absl::StatusOr<v1beta1::AllocateResponse> Allocate(
       const v1beta1::AllocateRequest& request);
+  const std::string& path() const { return path_; }
   // For calls that the kubelet itself would not make.
   v1beta1::DevicePlugin::Stub& stub() { return *stub_; }
   const v1beta1::DevicePluginOptions& options() const { return options_; }
 
  private:
-  explicit KubeletEndpoint(std::unique_ptr<v1beta1::DevicePlugin::Stub> stub);
+  KubeletEndpoint(std::string path,
+                  std::unique_ptr<v1beta1::DevicePlugin::Stub> stub);
+  const std::string path_;
   std::unique_ptr<v1beta1::DevicePlugin::Stub> stub_;
   v1beta1::DevicePluginOptions options_;
   grpc::ClientContext context_;

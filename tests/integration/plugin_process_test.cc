@@ -12,7 +12,6 @@
 #include <fstream>
 #include <thread>
 
-#include "plugin/names.h"
 #include "spdlog/fmt/fmt.h"
 #include "tests/fakes/kubelet.h"
 #include "tests/integration/process.h"
@@ -89,8 +88,10 @@ class PluginProcessTest : public ::testing::Test {
         },
         kGenerous);
   }
+  // The one that the kubelet knows.
   std::filesystem::path Socket(const char* resource) {
-    return kubelet_.device_plugins_dir() / SocketName(resource);
+    return kubelet_.device_plugins_dir() /
+           kubelet_.resource(resource)->endpoint;
   }
 
   RdmaNode node_;
@@ -189,10 +190,12 @@ TEST_F(PluginProcessTest, StartsOverTheSocketsOfAKilledOne) {
   ASSERT_TRUE(Advertised()) << plugin->output();
   plugin->Signal(SIGKILL);
   ASSERT_EQ(plugin->Wait(5s), 128 + SIGKILL);
-  ASSERT_TRUE(std::filesystem::exists(Socket(kHca)));
+  const std::filesystem::path dead = Socket(kHca);
+  ASSERT_TRUE(std::filesystem::exists(dead));
   plugin = Run();
   EXPECT_TRUE(Registered(kHca, 2)) << plugin->output();
   EXPECT_TRUE(Registered(kMemory, 2)) << plugin->output();
+  EXPECT_FALSE(std::filesystem::exists(dead));
 }
 
 TEST_F(PluginProcessTest, SaysLoudlyThatTheDirectoryIsMissingAndWaitsForIt) {
@@ -207,15 +210,52 @@ TEST_F(PluginProcessTest, SaysLoudlyThatTheDirectoryIsMissingAndWaitsForIt) {
              Milliseconds(steady_clock::now() - begin));
 }
 
-TEST_F(PluginProcessTest, ASecondPluginEndsWithAClearError) {
+TEST_F(PluginProcessTest, AnotherInstallationEndsWithAClearError) {
   ASSERT_TRUE(kubelet_.Start().ok());
   const auto plugin = Run();
   ASSERT_TRUE(Advertised()) << plugin->output();
-  const auto second = Run();
+  const auto second = Run({"--installation", "another"});
   EXPECT_EQ(second->Wait(kGenerous), 1);
-  EXPECT_THAT(second->output(), HasSubstr("another server answers there"));
+  EXPECT_THAT(second->output(), HasSubstr("another device plugin serves"));
   EXPECT_TRUE(kubelet_.Allocate("pod", {{kHca, 1}}).ok());
   EXPECT_EQ(kubelet_.resource(kHca)->registrations, 1);
+}
+
+// A rolling update with maxSurge: the new pod must be ready before the old one
+// is ended.
+TEST_F(PluginProcessTest, ANewVersionTakesOverWhileTheOldOneRuns) {
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto old = Run();
+  ASSERT_TRUE(Advertised()) << old->output();
+  const std::set<std::string> ids = kubelet_.resource(kHca)->healthy;
+  ASSERT_TRUE(kubelet_.Allocate("pod", {{kHca, 3}, {kMemory, 64}}).ok());
+  const auto newer = Run();
+  ASSERT_TRUE(newer->WaitForOutput("the newer one takes over", kGenerous));
+  ASSERT_TRUE(Registered(kHca, 2) && Registered(kMemory, 2)) << newer->output();
+  EXPECT_EQ(kubelet_.resource(kHca)->plugins, 2);
+  EXPECT_TRUE(kubelet_.Readmit("pod").ok());
+  old->Signal(SIGTERM);
+  EXPECT_EQ(old->Wait(kGenerous), 0);
+  for (const char* resource : {kHca, kMemory}) {
+    EXPECT_TRUE(kubelet_.WaitFor(
+        resource, [](const auto& r) { return r.plugins == 1; }, kGenerous));
+  }
+  // At no time was it without one.
+  for (const fakes::KubeletEvent& event : kubelet_.history())
+    EXPECT_TRUE(event.what == "registered" || event.allocatable > 0);
+  EXPECT_EQ(kubelet_.resource(kHca)->healthy, ids);
+  EXPECT_TRUE(kubelet_.Readmit("pod").ok());
+  EXPECT_TRUE(kubelet_.Allocate("another", {{kHca, 1}}).ok());
+}
+
+TEST_F(PluginProcessTest, RegistersInPluginsRegistryWhereToldTo) {
+  fakes::Kubelet kubelet(node_.kubelet_root(), {},
+                         {.kubelet_socket = false, .plugins_registry = true});
+  ASSERT_TRUE(kubelet.Start().ok());
+  const auto plugin = Run({"--registration", "plugins-registry"});
+  EXPECT_TRUE(kubelet.WaitForAllocatable(kHca, kGenerous)) << plugin->output();
+  EXPECT_TRUE(kubelet.WaitForAllocatable(kMemory, kGenerous));
+  EXPECT_TRUE(kubelet.Allocate("pod", {{kHca, 1}, {kMemory, 1}}).ok());
 }
 
 TEST_F(PluginProcessTest, ScansOnSighup) {
@@ -277,6 +317,7 @@ TEST_F(PluginProcessTest, ABadConfigurationIsExitCodeTwoWithLineAndColumn) {
            {"--config", "/does/not/exist"},
            {"--log-level", "loud"},
            {"--kubelet-root-dir", "relative"},
+           {"--registration", "both"},
            {"--kubelet-root-dir", "/" + std::string(100, 'x')}}) {
     const auto plugin = RunBare([&] {
       std::vector<std::string> command = {PURSER_DEVICE_PLUGIN, "--sysfs-root",

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "plugin/check_config.h"
+#include "plugin/live_endpoints.h"
 #include "tests/fakes/kubelet.h"
 #include "tests/unit/plugin/http_get.h"
 #include "tests/unit/plugin/rdma_node.h"
@@ -226,14 +227,18 @@ TEST_F(AppTest, StopIsBoundedAndMayBeRepeated) {
   app->Stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
   EXPECT_TRUE(Has(kHca, 0));
-  EXPECT_FALSE(std::filesystem::exists(kubelet_.device_plugins_dir() /
-                                       "purser-rdma_hca.sock"));
+  const auto live = FindLiveEndpoints(kubelet_.device_plugins_dir().string(),
+                                      Identity::Now("test"));
+  ASSERT_TRUE(live.ok());
+  EXPECT_TRUE(live->empty());
 }
 
 TEST_F(AppTest, RefusesToStartWhereItCouldNeverWork) {
   ASSERT_TRUE(kubelet_.Start().ok());
   const std::unique_ptr<App> first = Create();
-  const absl::Status second = App::Create(config_, "1.2.3").status();
+  Config foreign = config_;
+  foreign.installation = "another";
+  const absl::Status second = App::Create(foreign, "1.2.3").status();
   EXPECT_TRUE(absl::IsAlreadyExists(second)) << second;
 
   Config taken = config_;

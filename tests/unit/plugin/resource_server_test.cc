@@ -83,16 +83,23 @@ class ResourceServerTest : public ::testing::Test {
     tree_.Directory("d");
     server_.Update(Node(DeviceHealth::kHealthy));
   }
-  std::string socket() const { return tree_.path("d/purser-rdma_hca.sock"); }
+  absl::Status Bind(ResourceServer& server) {
+    return server.Bind(tree_.path("d"), RegistrationWay::kKubeletSocket);
+  }
+  // Of the last Bind().
+  std::string SocketOf(const ResourceServer& server) const {
+    return tree_.path("d/" + server.endpoint().text());
+  }
+  std::string socket() const { return SocketOf(server_); }
 
   fakes::FileTree tree_;
   PoolResource pool_{PoolConfig{.rdma_hca_max = 3}};
   std::atomic<int> stream_changes_ = 0;
-  ResourceServer server_{pool_, tree_.path("d"), [this] { ++stream_changes_; }};
+  ResourceServer server_{pool_, {"test", 1}, [this] { ++stream_changes_; }};
 };
 
 TEST_F(ResourceServerTest, AnswersAsSoonAsItIsBound) {
-  ASSERT_TRUE(server_.Bind().ok());
+  ASSERT_TRUE(Bind(server_).ok());
   EXPECT_TRUE(server_.SocketIntact().value());
   const auto dialled = fakes::KubeletEndpoint::Dial(socket(), kLong);
   ASSERT_TRUE(dialled.ok()) << dialled.status();
@@ -101,7 +108,7 @@ TEST_F(ResourceServerTest, AnswersAsSoonAsItIsBound) {
 }
 
 TEST_F(ResourceServerTest, EveryStreamGetsTheListOnConnectAndEachChangeOnce) {
-  ASSERT_TRUE(server_.Bind().ok());
+  ASSERT_TRUE(Bind(server_).ok());
   Watcher first(socket());
   EXPECT_EQ(first.Next()->devices_size(), 3);
   Watcher second(socket());
@@ -119,9 +126,9 @@ TEST_F(ResourceServerTest, EveryStreamGetsTheListOnConnectAndEachChangeOnce) {
 }
 
 TEST_F(ResourceServerTest, AStreamBeforeTheFirstScanWaitsForIt) {
-  ResourceServer fresh(pool_, tree_.path("d"), [] {});
-  ASSERT_TRUE(fresh.Bind().ok());
-  Watcher watcher(socket());
+  ResourceServer fresh(pool_, {"test", 2}, [] {});
+  ASSERT_TRUE(Bind(fresh).ok());
+  Watcher watcher(SocketOf(fresh));
   EXPECT_FALSE(watcher.Next(20ms));
   fresh.Update(Node(DeviceHealth::kHealthy));
   EXPECT_EQ(watcher.Next()->devices_size(), 3);
@@ -129,7 +136,7 @@ TEST_F(ResourceServerTest, AStreamBeforeTheFirstScanWaitsForIt) {
 
 TEST_F(ResourceServerTest, NoDeviceIsAnEmptyListAndNotSilence) {
   server_.Update(std::make_shared<Snapshot>());
-  ASSERT_TRUE(server_.Bind().ok());
+  ASSERT_TRUE(Bind(server_).ok());
   Watcher watcher(socket());
   const auto list = watcher.Next();
   ASSERT_TRUE(list);
@@ -137,7 +144,7 @@ TEST_F(ResourceServerTest, NoDeviceIsAnEmptyListAndNotSilence) {
 }
 
 TEST_F(ResourceServerTest, StopEndsStreamsAndRemovesTheSocket) {
-  ASSERT_TRUE(server_.Bind().ok());
+  ASSERT_TRUE(Bind(server_).ok());
   Watcher watcher(socket());
   ASSERT_TRUE(watcher.Next());
   const auto begin = std::chrono::steady_clock::now();
@@ -153,12 +160,11 @@ TEST_F(ResourceServerTest, StopEndsStreamsAndRemovesTheSocket) {
 TEST_F(ResourceServerTest, AClientThatDoesNotReadCannotHoldUpStop) {
   // 200,000 units: far more than a connection's window holds.
   QueueMemoryResource memory(200'000);
-  ResourceServer server(memory, tree_.path("d"), [] {});
+  ResourceServer server(memory, {"test", 2}, [] {});
   server.Update(Node(DeviceHealth::kHealthy));
-  ASSERT_TRUE(server.Bind().ok());
-  const auto stub = v1beta1::DevicePlugin::NewStub(
-      grpc::CreateChannel("unix:" + tree_.path("d/purser-rdma_wqe-mib.sock"),
-                          grpc::InsecureChannelCredentials()));
+  ASSERT_TRUE(Bind(server).ok());
+  const auto stub = v1beta1::DevicePlugin::NewStub(grpc::CreateChannel(
+      "unix:" + SocketOf(server), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   const auto reader = stub->ListAndWatch(&context, v1beta1::Empty());
   reader->WaitForInitialMetadata();
@@ -172,11 +178,11 @@ TEST_F(ResourceServerTest, AClientThatDoesNotReadCannotHoldUpStop) {
 TEST_F(ResourceServerTest, ASlowClientGetsTheLastListWithoutAllBetween) {
   constexpr int kChanges = 50;
   PoolResource large{PoolConfig{.rdma_hca_max = 200'000}};
-  ResourceServer server(large, tree_.path("d"), [] {});
+  ResourceServer server(large, {"test", 2}, [] {});
   server.Update(Node(DeviceHealth::kHealthy));
-  ASSERT_TRUE(server.Bind().ok());
+  ASSERT_TRUE(Bind(server).ok());
   const auto stub = v1beta1::DevicePlugin::NewStub(grpc::CreateChannel(
-      "unix:" + socket(), grpc::InsecureChannelCredentials()));
+      "unix:" + SocketOf(server), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kLong);
   const auto reader = stub->ListAndWatch(&context, v1beta1::Empty());
@@ -197,20 +203,21 @@ TEST_F(ResourceServerTest, ASlowClientGetsTheLastListWithoutAllBetween) {
 
 TEST_F(ResourceServerTest, NoticesThatItsSocketIsGoneOrAnother) {
   EXPECT_FALSE(server_.SocketIntact().value());
-  ASSERT_TRUE(server_.Bind().ok());
-  std::filesystem::remove(socket());
+  ASSERT_TRUE(Bind(server_).ok());
+  const std::string path = socket();
+  std::filesystem::remove(path);
   EXPECT_FALSE(server_.SocketIntact().value());
-  tree_.Write("d/purser-rdma_hca.sock", "");
+  tree_.Write("d/" + server_.endpoint().text(), "");
   EXPECT_FALSE(server_.SocketIntact().value());
 }
 
 TEST_F(ResourceServerTest, RebindsAfterTheKubeletDeletedTheSocket) {
-  ASSERT_TRUE(server_.Bind().ok());
+  ASSERT_TRUE(Bind(server_).ok());
   const FileId first = *server_.socket_id();
   Watcher before(socket());
   ASSERT_TRUE(before.Next());
   std::filesystem::remove(socket());
-  ASSERT_TRUE(server_.Bind().ok());
+  ASSERT_TRUE(Bind(server_).ok());
   EXPECT_TRUE(server_.SocketIntact().value());
   EXPECT_NE(*server_.socket_id(), first);
   EXPECT_TRUE(absl::IsUnavailable(*before.End()));
@@ -218,29 +225,47 @@ TEST_F(ResourceServerTest, RebindsAfterTheKubeletDeletedTheSocket) {
   EXPECT_EQ(after.Next()->devices_size(), 3);
 }
 
-TEST_F(ResourceServerTest, TakesTheNameOfAStaleSocketButNotOfALiveOne) {
-  ASSERT_TRUE(server_.Bind().ok());
-  ResourceServer second(pool_, tree_.path("d"), [] {});
-  const absl::Status refused = second.Bind();
-  EXPECT_TRUE(absl::IsAlreadyExists(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr(socket()));
-  EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("another device plugin serves rdma/hca on this node: "
-                        "uninstall one of them"));
+// A kubelet may never let go of a path.
+TEST_F(ResourceServerTest, NeverUsesANameTwice) {
+  std::set<std::string> names;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(Bind(server_).ok());
+    EXPECT_TRUE(names.insert(server_.endpoint().text()).second);
+  }
+}
+
+TEST_F(ResourceServerTest, ServesBesideAnotherProcess) {
+  ASSERT_TRUE(Bind(server_).ok());
+  ResourceServer second(pool_, {"test", 2}, [] {});
+  second.Update(Node(DeviceHealth::kHealthy));
+  ASSERT_TRUE(Bind(second).ok());
   EXPECT_TRUE(server_.SocketIntact().value());
   EXPECT_TRUE(fakes::KubeletEndpoint::Dial(socket(), kLong).ok());
+  EXPECT_TRUE(fakes::KubeletEndpoint::Dial(SocketOf(second), kLong).ok());
+}
 
-  // As kill -9 leaves it: a socket that nobody serves.
-  std::filesystem::create_hard_link(socket(), tree_.path("d/kept"));
-  server_.Stop(std::chrono::system_clock::now() + 1s);
-  std::filesystem::rename(tree_.path("d/kept"), socket());
-  second.Update(Node(DeviceHealth::kHealthy));
-  EXPECT_TRUE(second.Bind().ok());
-  EXPECT_TRUE(fakes::KubeletEndpoint::Dial(socket(), kLong).ok());
+TEST_F(ResourceServerTest, AnswersAsAPluginsRegistryDemandsOnlyThere) {
+  for (const auto& [way, answers] :
+       {std::pair{RegistrationWay::kKubeletSocket, false},
+        std::pair{RegistrationWay::kPluginsRegistry, true}}) {
+    ASSERT_TRUE(server_.Bind(tree_.path("d"), way).ok());
+    const auto stub =
+        pluginregistration::Registration::NewStub(grpc::CreateChannel(
+            "unix:" + socket(), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    pluginregistration::PluginInfo info;
+    EXPECT_EQ(stub->GetInfo(&context, {}, &info).ok(), answers);
+    EXPECT_EQ(server_.registration().state().heard_at.has_value(), answers);
+    if (!answers) continue;
+    EXPECT_EQ(info.type(), "DevicePlugin");
+    EXPECT_EQ(info.name(), "rdma/hca");
+    EXPECT_EQ(info.endpoint(), "");  // the socket that was asked
+    EXPECT_THAT(info.supported_versions(), testing::ElementsAre("v1beta1"));
+  }
 }
 
 TEST_F(ResourceServerTest, LeavesNothingButItsSocketInTheDirectory) {
-  ASSERT_TRUE(server_.Bind().ok());
+  ASSERT_TRUE(Bind(server_).ok());
   int files = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(tree_.path("d"))) {
@@ -250,27 +275,27 @@ TEST_F(ResourceServerTest, LeavesNothingButItsSocketInTheDirectory) {
   EXPECT_EQ(files, 1);
 }
 
-TEST_F(ResourceServerTest, StopLeavesAnotherPluginsSocketAlone) {
-  ASSERT_TRUE(server_.Bind().ok());
+TEST_F(ResourceServerTest, StopLeavesAnothersFileAlone) {
+  ASSERT_TRUE(Bind(server_).ok());
   std::filesystem::remove(socket());
-  ResourceServer second(pool_, tree_.path("d"), [] {});
-  ASSERT_TRUE(second.Bind().ok());
+  tree_.Write("d/" + server_.endpoint().text(), "another's");
   server_.Stop(std::chrono::system_clock::now() + 1s);
-  EXPECT_TRUE(second.SocketIntact().value());
+  EXPECT_TRUE(std::filesystem::exists(socket()));
 }
 
 TEST_F(ResourceServerTest, SaysWhatIsWrongWithThePath) {
   EXPECT_TRUE(absl::IsNotFound(
-      ResourceServer(pool_, tree_.path("none"), [] {}).Bind()));
+      server_.Bind(tree_.path("none"), RegistrationWay::kKubeletSocket)));
   const std::string deep = tree_.path(std::string(90, 'x'));
   std::filesystem::create_directories(deep);
-  const absl::Status too_long = ResourceServer(pool_, deep, [] {}).Bind();
+  const absl::Status too_long =
+      server_.Bind(deep, RegistrationWay::kKubeletSocket);
   EXPECT_TRUE(absl::IsInvalidArgument(too_long)) << too_long;
   EXPECT_THAT(std::string(too_long.message()), HasSubstr("107"));
 }
 
 TEST_F(ResourceServerTest, AllocateAnswersForEachContainer) {
-  ASSERT_TRUE(server_.Bind().ok());
+  ASSERT_TRUE(Bind(server_).ok());
   const auto endpoint = *fakes::KubeletEndpoint::Dial(socket(), kLong);
   v1beta1::AllocateRequest request;
   request.add_container_requests()->add_devices_ids("0");
@@ -284,7 +309,7 @@ TEST_F(ResourceServerTest, AllocateAnswersForEachContainer) {
 }
 
 TEST_F(ResourceServerTest, AllocateRefusesWhatItDoesNotHave) {
-  ASSERT_TRUE(server_.Bind().ok());
+  ASSERT_TRUE(Bind(server_).ok());
   const auto endpoint = *fakes::KubeletEndpoint::Dial(socket(), kLong);
   v1beta1::AllocateRequest request;
   EXPECT_TRUE(absl::IsInvalidArgument(endpoint->Allocate(request).status()));
@@ -304,7 +329,7 @@ TEST_F(ResourceServerTest, AllocateRefusesWhatItDoesNotHave) {
 }
 
 TEST_F(ResourceServerTest, OptionalCallsAreUnimplemented) {
-  ASSERT_TRUE(server_.Bind().ok());
+  ASSERT_TRUE(Bind(server_).ok());
   const auto endpoint = *fakes::KubeletEndpoint::Dial(socket(), kLong);
   grpc::ClientContext context;
   v1beta1::PreferredAllocationResponse response;
