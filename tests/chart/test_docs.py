@@ -9,7 +9,7 @@ import unittest
 from chart import ROOT, examples
 
 # Said by Kubernetes and the C library.
-OF_OTHERS = {"Insufficient rdma/wqe-mib", "resources.limits[rdma/wqe-mib]:", "must be an integer", "must be equal to rdma/wqe-mib limit",
+OF_OTHERS = {"Insufficient rdma/wqe-mib", "resources.limits[rdma/wqe-mib]", "must be an integer", "must be equal to rdma/wqe-mib limit",
              "hostPath type check failed", "Permission denied"}
 
 
