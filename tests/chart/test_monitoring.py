@@ -42,19 +42,21 @@ class Monitoring(unittest.TestCase):
             self.promtool("check", "config", os.path.join(directory, "prometheus.yml"))
             with open(os.path.join(directory, "prometheus.yml"), encoding="utf-8") as file:
                 jobs = yaml.safe_load(file)["scrape_configs"]
+        # What pods say of themselves is not believed.
+        self.assertEqual([job["honor_labels"] for job in jobs], [True, False])
         self.assertEqual([rule["replacement"] for job in jobs for rule in job["relabel_configs"] if rule.get("target_label") == "job"][1::2],
                          ["purser-device-plugin", "purser-sidecar"])
 
     def test_a_monitor_that_cannot_be_translated_is_refused(self):
         text = helm("template", "purser", CHART, "--set", MONITORING).stdout
         with tempfile.TemporaryDirectory() as directory:
-            done = self.configure(directory, text.replace('interval: "30s"', 'interval: "30s"\n      honorLabels: true'))
-            self.assertIn("honorLabels, which is not translated", done.stderr)
+            done = self.configure(directory, text.replace('interval: "30s"', 'interval: "30s"\n      scrapeTimeout: 5s'))
+            self.assertIn("scrapeTimeout, which is not translated", done.stderr)
             self.assertIn("no PodMonitor on standard input", self.configure(directory, "").stderr)
 
     def test_each_metric_that_is_asked_for_exists(self):
         exported = set()
-        for name in ("sidecar/metrics.cc", "plugin/metrics.cc"):
+        for name in ("sidecar/metrics.cc", "plugin/metrics.cc", "node_view/metrics.cc"):
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
                 exported |= set(re.findall(r'"(purser_\w+)"', file.read()))
         for name in ("dashboards/purser.json", "rules/purser.yaml"):
