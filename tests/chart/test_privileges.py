@@ -56,7 +56,20 @@ class Privileges(unittest.TestCase):
         everything = "hostPID=true,sysPtrace=true,netAdmin=true,cgroups=true,enabled=false"
         self.assertEqual(granted(",".join(f"devicePlugin.nodeView.{switch}" for switch in everything.split(","))),
                          {"/var/lib/kubelet/device-plugins", "/dev (read-only)"})
+        registry = "/var/lib/kubelet/plugins_registry"
+        self.assertEqual(granted("devicePlugin.registration=auto"), base | {registry})
+        self.assertEqual(granted("devicePlugin.registration=plugins-registry"), base - {"/var/lib/kubelet/device-plugins"} | {registry})
         self.assertEqual(granted("devicePlugin.hostNetwork=true"), base | {"host network"})
+
+    def test_no_directory_is_mounted_that_the_plugin_is_not_told_of(self):
+        for way in ("kubelet-socket", "plugins-registry", "auto"):
+            pod = of_kind(render("--set", f"devicePlugin.registration={way},devicePlugin.kubeletRootDir=/a"), "DaemonSet")["spec"]["template"]["spec"]
+            self.assertIn(f"--registration={way}", pod["containers"][0]["args"])
+            self.assertIn("--kubelet-root-dir=/a", pod["containers"][0]["args"])
+            for volume in pod["volumes"]:
+                if volume.get("hostPath", {}).get("path", "").startswith("/a"):
+                    mount = next(m for m in pod["containers"][0]["volumeMounts"] if m["name"] == volume["name"])
+                    self.assertEqual(mount["mountPath"], volume["hostPath"]["path"])
 
     def test_the_plugin_is_told_what_it_has(self):
         def arguments(values):
