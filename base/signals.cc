@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -52,6 +54,20 @@ std::optional<int> WaitForSignal(
     // stopped and continued.
     if (errno != EINTR) return std::nullopt;
   }
+}
+
+absl::StatusOr<FileDescriptor> OpenSignals() {
+  const sigset_t signals = HandledSignals();
+  FileDescriptor fd(signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!fd.valid()) return absl::ErrnoToStatus(errno, "signalfd");
+  return fd;
+}
+
+std::optional<int> TakeSignal(const FileDescriptor& signals) {
+  signalfd_siginfo signal{};
+  if (read(signals.get(), &signal, sizeof signal) != sizeof signal)
+    return std::nullopt;
+  return static_cast<int>(signal.ssi_signo);
 }
 
 }  // namespace purser::base

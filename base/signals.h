@@ -4,6 +4,9 @@
 #include <chrono>
 #include <optional>
 
+#include "absl/status/statusor.h"
+#include "base/file_descriptor.h"
+
 namespace purser::base {
 
 // Blocks SIGINT, SIGTERM and SIGHUP in this and every later thread and ignores
@@ -14,5 +17,11 @@ void BlockSignals();
 // the main thread.
 std::optional<int> WaitForSignal(
     std::optional<std::chrono::milliseconds> timeout = std::nullopt);
+
+// The blocked signals as a descriptor, for a thread that waits for others, too:
+// readable when there is one to be taken.
+absl::StatusOr<FileDescriptor> OpenSignals();
+// nullopt: there is none (now).
+std::optional<int> TakeSignal(const FileDescriptor& signals);
 
 }  // namespace purser::base

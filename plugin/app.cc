@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "base/status_macros.h"
 #include "node_view/metrics.h"
+#include "plugin/events/netlink_source.h"
 #include "plugin/node_view.h"
 #include "plugin/pool_resource.h"
 #include "plugin/queue_memory_resource.h"
@@ -22,9 +23,13 @@ namespace {
 // What is left of the 2 s that a stop may take goes to the registrar and HTTP.
 constexpr std::chrono::milliseconds kServerStop{1000};
 
-// sysfs tells nobody of a port that goes down. A whole scan reads some hundred
-// files for each port; a look whether one is due, four.
 constexpr std::chrono::milliseconds kLook{1000};
+
+RefreshSchedule::Times TimesOf(const Config& config) {
+  const std::chrono::milliseconds scan = config.rescan_interval;
+  return {.look = scan.count() > 0 ? std::min(kLook, scan) : kLook,
+          .scan = scan};
+}
 
 std::string UnhealthyReasons(const Advertisement& advertisement) {
   std::string reasons;
@@ -81,6 +86,7 @@ absl::StatusOr<std::unique_ptr<App>> App::Create(Config config,
 
 App::App(Config config, std::shared_ptr<Wakeup> wakeup)
     : config_(std::move(config)),
+      schedule_(TimesOf(config_), RefreshSchedule::Clock::now()),
       discovery_(config_.sysfs_root, config_.dev_root),
       inventory_(discovery_, config_.dev_root, config_.pools,
                  config_.allow_overlap),
@@ -93,6 +99,8 @@ absl::Status App::Start(const std::string& version) {
                 {{"version", version},
                  {"device_plugins_dir", config_.device_plugins_dir()},
                  {"sysfs_root", config_.sysfs_root}});
+  PURSER_ASSIGN_OR_RETURN(signals_, base::OpenSignals());
+  OpenEventSources();
   PURSER_ASSIGN_OR_RETURN(resources_, MakeResources(config_));
   const Identity identity = Identity::Now(config_.installation);
   std::vector<ResourceServer*> served;
@@ -102,7 +110,7 @@ absl::Status App::Start(const std::string& version) {
     served.push_back(servers_.back().get());
   }
   // An unreadable sysfs is logged there, and looked at again.
-  Rescan();
+  Rescan(RefreshCause::kStart);
   RegistrarOptions options;
   options.device_plugins_dir = config_.device_plugins_dir();
   options.plugins_registry_dir = config_.plugins_registry_dir();
@@ -113,7 +121,7 @@ absl::Status App::Start(const std::string& version) {
   metrics_ = std::make_shared<PluginMetrics>(
       version, inventory_,
       std::vector<const ResourceServer*>(served.begin(), served.end()),
-      *registrar_);
+      *registrar_, RefreshMetrics{events_, refreshes_});
   std::vector<std::shared_ptr<prometheus::Collectable>> metrics = {metrics_};
   if (config_.node_view.enabled) {
     node_view_ = MakeNodeView(
@@ -135,33 +143,66 @@ absl::Status App::Start(const std::string& version) {
   return absl::OkStatus();
 }
 
+<<<<<<< HEAD
+=======
+absl::Status App::BindAll() {
+  for (const std::unique_ptr<ResourceServer>& server : servers_) {
+    absl::Status status = server->Bind();
+    // The registrar says so, and waits for the directory.
+    if (absl::IsNotFound(status)) continue;
+    PURSER_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
+void App::OpenEventSources() {
+  events_.Add(RefreshCause::kUevents, MakeUeventSource());
+  events_.Add(RefreshCause::kRtnetlink, MakeLinkSource());
+}
+
+>>>>>>> 052be49 (Plugin: events of the kernel cause refreshes)
 void App::Run() {
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point next_scan = Clock::now() + config_.rescan_interval;
-  while (true) {
-    const std::optional<int> signal =
-        base::WaitForSignal(std::min(kLook, config_.rescan_interval));
-    if (signal == SIGTERM || signal == SIGINT) {
-      base::LogInfo("stopping", {{"signal", *signal}});
-      break;
-    }
-    if (signal == SIGHUP) {
-      base::LogInfo("SIGHUP: scanning anew");
-    } else if (Clock::now() < next_scan &&
-               discovery_.Fingerprint() == fingerprint_) {
-      continue;
-    }
-    Rescan();
-    next_scan = Clock::now() + config_.rescan_interval;
+  while (TakeSignals()) {
+    DoWhatIsDue();
+    for (const RefreshCause cause :
+         events_.Wait(signals_.get(), schedule_.next()))
+      schedule_.OnEvent(cause, RefreshSchedule::Clock::now());
   }
   Stop();
 }
 
-void App::Rescan() {
+bool App::TakeSignals() {
+  while (const std::optional<int> signal = base::TakeSignal(signals_)) {
+    if (signal == SIGTERM || signal == SIGINT) {
+      base::LogInfo("stopping", {{"signal", *signal}});
+      return false;
+    }
+    base::LogInfo("SIGHUP: scanning anew");
+    Rescan(RefreshCause::kSignal);
+  }
+  return true;
+}
+
+void App::DoWhatIsDue() {
+  const auto due = schedule_.Take(RefreshSchedule::Clock::now());
+  if (!due) return;
+  if (due->step == RefreshSchedule::Step::kScan ||
+      discovery_.Fingerprint() != fingerprint_) {
+    Rescan(due->cause);
+  } else {
+    schedule_.Looked(RefreshSchedule::Clock::now());
+  }
+}
+
+void App::Rescan(RefreshCause cause) {
+  const auto began = RefreshSchedule::Clock::now();
   const bool had_none = inventory_.snapshot() == nullptr;
+  refreshes_.Add(cause);
   // Before the scan: what changes during it is seen at the next look.
   fingerprint_ = discovery_.Fingerprint();
-  if (!inventory_.Scan().ok()) return;
+  const bool scanned = inventory_.Scan().ok();
+  schedule_.Scanned(began, RefreshSchedule::Clock::now());
+  if (!scanned) return;
   for (const std::unique_ptr<ResourceServer>& server : servers_)
     server->Update(inventory_.snapshot());
   // Resources are registered only once their units are known.

@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/file_descriptor.h"
 #include "base/http_server.h"
 #include "node_view/live_view.h"
 #include "plugin/config.h"
+#include "plugin/events/event_sources.h"
+#include "plugin/events/refresh_schedule.h"
 #include "plugin/inventory.h"
 #include "plugin/metrics.h"
 #include "plugin/registrar.h"
@@ -30,11 +33,12 @@ class App {
                                                      std::string version);
   ~App();
 
-  // Scans on a timer, on SIGHUP and when a look shows a change, until SIGTERM
-  // or SIGINT.
+  // Refreshes whenever an event, a look, the timer or SIGHUP asks for it, until
+  // SIGTERM or SIGINT.
   void Run();
-  // Scans once, and tells the kubelet what changed.
-  void Rescan();
+  // The one refresh, whatever the cause: scans once, and tells the kubelet what
+  // changed.
+  void Rescan(RefreshCause cause = RefreshCause::kSignal);
   // Within 2 s. May be called again.
   void Stop();
 
@@ -43,10 +47,18 @@ class App {
  private:
   App(Config config, std::shared_ptr<Wakeup> wakeup);
   absl::Status Start(const std::string& version);
+  void OpenEventSources();
+  // False: to stop.
+  bool TakeSignals();
+  void DoWhatIsDue();
   base::HttpResponse Readiness() const;
 
   const Config config_;
   // Each is used by those below it, and stopped after them.
+  base::FileDescriptor signals_;
+  EventSources events_;                     // -> schedule_, metrics_
+  CountByCause<kRefreshCauses> refreshes_;  // -> metrics_
+  RefreshSchedule schedule_;                // main thread
   const rdma::Discovery discovery_;
   std::string fingerprint_;  // the main thread's: sysfs before the last scan
   Inventory inventory_;      // scanned here -> servers_, metrics_

@@ -40,11 +40,12 @@ class Family {
 
 PluginMetrics::PluginMetrics(std::string version, const Inventory& inventory,
                              std::vector<const ResourceServer*> servers,
-                             const Registrar& registrar)
+                             const Registrar& registrar, RefreshMetrics refresh)
     : version_(std::move(version)),
       inventory_(inventory),
       servers_(std::move(servers)),
-      registrar_(registrar) {}
+      registrar_(registrar),
+      refresh_(refresh) {}
 
 std::vector<MetricFamily> PluginMetrics::Collect() const {
   std::vector<MetricFamily> out;
@@ -55,7 +56,31 @@ std::vector<MetricFamily> PluginMetrics::Collect() const {
   CollectResources(out);
   CollectRegistrations(out);
   CollectDevices(out);
+  CollectRefreshes(out);
   return out;
+}
+
+void PluginMetrics::CollectRefreshes(std::vector<MetricFamily>& out) const {
+  Family up(MetricType::Gauge, "purser_device_plugin_event_source_up",
+            "1 if the source tells of changes; else 0 and the reason, and they "
+            "are found by looking.");
+  Family events(MetricType::Counter, "purser_device_plugin_events_total",
+                "Events received that may be about the node's devices.");
+  Family refreshes(MetricType::Counter, "purser_device_plugin_refreshes_total",
+                   "Times that the node's devices were read anew.");
+  for (const EventSourceState& state : refresh_.sources.States()) {
+    const char* source = RefreshCauseName(state.cause);
+    up.Add({{"source", source}, {"reason", state.reason}},
+           state.reason.empty() ? 1 : 0);
+    events.Add({{"source", source}}, static_cast<double>(state.events));
+  }
+  for (size_t i = 0; i < kRefreshCauses; ++i) {
+    const auto cause = static_cast<RefreshCause>(i);
+    refreshes.Add({{"cause", RefreshCauseName(cause)}},
+                  static_cast<double>(refresh_.refreshes.Of(cause)));
+  }
+  for (Family* family : {&up, &events, &refreshes})
+    out.push_back(family->Take());
 }
 
 void PluginMetrics::CollectResources(std::vector<MetricFamily>& out) const {

@@ -6,11 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "plugin/events/event_sources.h"
+#include "plugin/events/refresh_cause.h"
 #include "plugin/inventory.h"
 #include "plugin/registrar.h"
 #include "plugin/resource_server.h"
 
 namespace purser::plugin {
+
+// How changes of the node come to be known.
+struct RefreshMetrics {
+  const EventSources& sources;
+  const CountByCause<kRefreshCauses>& refreshes;
+};
 
 // The node's metrics, read from the parts at scrape time, on the HTTP server's
 // threads. Owned by App, whose parts outlive the HTTP server.
@@ -18,18 +26,20 @@ class PluginMetrics : public prometheus::Collectable {
  public:
   PluginMetrics(std::string version, const Inventory& inventory,
                 std::vector<const ResourceServer*> servers,
-                const Registrar& registrar);
+                const Registrar& registrar, RefreshMetrics refresh);
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
   void CollectResources(std::vector<prometheus::MetricFamily>& out) const;
   void CollectRegistrations(std::vector<prometheus::MetricFamily>& out) const;
   void CollectDevices(std::vector<prometheus::MetricFamily>& out) const;
+  void CollectRefreshes(std::vector<prometheus::MetricFamily>& out) const;
 
   const std::string version_;
   const Inventory& inventory_;
   const std::vector<const ResourceServer*> servers_;
   const Registrar& registrar_;
+  const RefreshMetrics refresh_;
 };
 
 }  // namespace purser::plugin

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/signals.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -78,6 +79,23 @@ TEST(SignalsTest, OtherSignalsDoNotEndTheWait) {
   EXPECT_EQ(without_limit, SIGINT);
   EXPECT_EQ(with_limit, SIGTERM);
   sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST(SignalsTest, AreTakenFromADescriptorInTurn) {
+  InThread([] {
+    BlockSignals();
+    const absl::StatusOr<FileDescriptor> signals = OpenSignals();
+    ASSERT_TRUE(signals.ok()) << signals.status();
+    EXPECT_EQ(TakeSignal(*signals), std::nullopt);
+    pollfd waited{signals->get(), POLLIN, 0};
+    EXPECT_EQ(poll(&waited, 1, 0), 0);
+    for (const int number : {SIGHUP, SIGTERM})
+      pthread_kill(pthread_self(), number);
+    EXPECT_EQ(poll(&waited, 1, 0), 1);
+    EXPECT_EQ(TakeSignal(*signals), SIGHUP);
+    EXPECT_EQ(TakeSignal(*signals), SIGTERM);
+    EXPECT_EQ(TakeSignal(*signals), std::nullopt);
+  });
 }
 
 TEST(SignalsTest, WritingToAClosedPeerIsAnErrorNotDeath) {

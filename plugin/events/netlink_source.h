@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "base/file_descriptor.h"
+#include "plugin/events/event_source.h"
+#include "rdma/kernel_events.h"
+
+namespace purser::plugin {
+
+// A socket of the kernel's, whose datagrams `count` counts.
+class NetlinkSource : public EventSource {
+ public:
+  using Count = uint64_t (*)(rdma::Bytes datagram);
+  NetlinkSource(base::FileDescriptor socket, Count count)
+      : socket_(std::move(socket)), count_(count) {}
+
+  int fd() const override { return socket_.get(); }
+  absl::StatusOr<uint64_t> Take() override {
+    return rdma::TakeEvents(socket_, count_);
+  }
+
+ private:
+  const base::FileDescriptor socket_;
+  const Count count_;
+};
+
+absl::StatusOr<std::unique_ptr<EventSource>> MakeUeventSource();
+absl::StatusOr<std::unique_ptr<EventSource>> MakeLinkSource();
+
+}  // namespace purser::plugin
