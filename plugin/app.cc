@@ -143,24 +143,12 @@ absl::Status App::Start(const std::string& version) {
   return absl::OkStatus();
 }
 
-<<<<<<< HEAD
-=======
-absl::Status App::BindAll() {
-  for (const std::unique_ptr<ResourceServer>& server : servers_) {
-    absl::Status status = server->Bind();
-    // The registrar says so, and waits for the directory.
-    if (absl::IsNotFound(status)) continue;
-    PURSER_RETURN_IF_ERROR(status);
-  }
-  return absl::OkStatus();
-}
-
 void App::OpenEventSources() {
+  if (!config_.events) return;
   events_.Add(RefreshCause::kUevents, MakeUeventSource());
   events_.Add(RefreshCause::kRtnetlink, MakeLinkSource());
 }
 
->>>>>>> 052be49 (Plugin: events of the kernel cause refreshes)
 void App::Run() {
   while (TakeSignals()) {
     DoWhatIsDue();

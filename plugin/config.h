@@ -60,6 +60,9 @@ struct Config {
   std::chrono::milliseconds rescan_interval = std::chrono::seconds(10);
   base::LogLevel log_level = base::LogLevel::kInfo;
   NodeViewConfig node_view;  // not in the file
+  // Not in the file: whether to listen to the kernel's events, which take no
+  // privilege.
+  bool events = true;
 
   // Not in the file. Plugins of one installation replace each other.
   std::string installation = "purser";

@@ -55,6 +55,14 @@ ParsedFlags ParseFlags(int argc, char** argv, const std::string& version) {
                  "Where the node's sysfs is mounted (default /sys)");
   app.add_option("--dev-root", flags.dev_root,
                  "Where the node's /dev is mounted (default /dev)");
+  app.add_option_function<std::string>(
+         "--events",
+         [&flags](const std::string& value) { flags.events = value == "auto"; },
+         "auto: learn of changes from the kernel's events, as far as they "
+         "reach this network namespace, and by looking once a second "
+         "(default); off: by looking alone")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->type_name("WHEN");
   AddNodeViewFlags(app, flags.node_view);
   try {
     app.parse(argc, argv);
@@ -91,6 +99,7 @@ absl::StatusOr<Config> ConfigFromFlags(const Flags& flags) {
   if (flags.metrics_address) config.metrics_address = *flags.metrics_address;
   if (flags.sysfs_root) config.sysfs_root = *flags.sysfs_root;
   if (flags.dev_root) config.dev_root = *flags.dev_root;
+  config.events = flags.events;
   config.node_view = flags.node_view;
   return config;
 }

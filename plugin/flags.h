@@ -15,6 +15,7 @@ struct Flags {
   std::string check_config;  // path
   std::optional<std::string> kubelet_root_dir, registration, installation,
       sysfs_root, dev_root, metrics_address, log_level;
+  bool events = true;
   NodeViewConfig node_view;
 };
 

@@ -278,10 +278,17 @@ std::string Discovery::Fingerprint() const {
   };
   std::string text;
   for (const std::string& name : names_in(classes / "infiniband")) {
-    text += name + '\n';
-    const fs::path ports = classes / "infiniband" / name / "ports";
-    for (const std::string& port : names_in(ports))
-      text += port + ' ' + Optional(ports / port / "state") + '\n';
+    const fs::path device = classes / "infiniband" / name;
+    text += name + ' ' + Optional(device / "parent") + '\n';
+    for (const std::string& netdev : names_in(device / "device" / "net"))
+      text += netdev + '\n';
+    for (const std::string& port : names_in(device / "ports")) {
+      text += port;
+      for (const char* attribute :
+           {"state", "phys_state", "link_layer", "lid", "gid_attrs/ndevs/0"})
+        text += ' ' + Optional(device / "ports" / port / attribute);
+      text += '\n';
+    }
   }
   const fs::path verbs = classes / "infiniband_verbs";
   for (const std::string& name : names_in(verbs))

@@ -57,9 +57,9 @@ class Discovery {
   // driver loaded). A device that vanishes while it is read is left out.
   absl::StatusOr<std::vector<SysfsDevice>> Devices() const;
   absl::StatusOr<SysfsDevice> Device(const std::string& name) const;
-  // Differs when a device, a character device or a port's state has changed
-  // since. Much cheaper than Devices(): four files and three directories for a
-  // device with one port.
+  // Differs when a device, a character device, a port's state, link layer or
+  // LID, or the name of its network interface has changed since. Much cheaper
+  // than Devices(): nine files and four directories for a device with one port.
   std::string Fingerprint() const;
   // Whether dev_root/infiniband/rdma_cm exists.
   bool HasRdmaCm() const;

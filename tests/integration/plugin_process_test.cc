@@ -266,7 +266,10 @@ TEST_F(PluginProcessTest, ScansOnSighup) {
   ASSERT_TRUE(kubelet_.Start().ok());
   const auto plugin = Run({"--config", config});
   ASSERT_TRUE(Advertised()) << plugin->output();
-  node_.sysfs().RenameNetdev("eth0", "late0");  // which no look shows
+  // Which no look shows.
+  node_.sysfs().SetGid(
+      "rxe0", 1,
+      {.index = 5, .gid = "fe80::5", .type = "RoCE v2", .netdev = "late0"});
   plugin->Signal(SIGHUP);
   EXPECT_TRUE(kubelet_.WaitForAllocatable("rdma/late", kGenerous))
       << plugin->output();

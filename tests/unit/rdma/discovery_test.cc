@@ -246,12 +246,25 @@ TEST_F(DiscoveryTest, FingerprintsTellWhatHealthDependsOn) {
   EXPECT_TRUE(is_new());
   sysfs_.SetPortState("rxe0", 1, 1);
   EXPECT_TRUE(is_new());
+  sysfs_.SetLinkLayer("rxe0", 1, "InfiniBand");
+  EXPECT_TRUE(is_new());
+  sysfs_.RenameNetdev("eth0", "eth1");
+  EXPECT_TRUE(is_new());
+  for (const char* attribute : {"phys_state", "lid"}) {
+    tree_.Write(sysfs_.DirectoryOf("rxe0") + "/ports/1/" + attribute, "6\n");
+    EXPECT_TRUE(is_new()) << attribute;
+  }
   const std::filesystem::path node = tree_.path("dev/infiniband/uverbs0");
   std::filesystem::remove(node);
   EXPECT_TRUE(is_new());
   tree_.Write("sys/class/infiniband_verbs/uverbs0/ibdev", "rxe1\n");
   EXPECT_TRUE(is_new());
   sysfs_.RemoveDevice("rxe0");
+  EXPECT_TRUE(is_new());
+  // An InfiniBand port's GID names no interface.
+  sysfs_.AddDevice(fakes::SysfsMlx5TwoPorts("mlx5_0"));
+  EXPECT_TRUE(is_new());
+  sysfs_.RenameNetdev("ib0", "ib7");
   EXPECT_TRUE(is_new());
 }
 
