@@ -251,6 +251,11 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
     *exit_code = kUsage;
     return std::nullopt;
   }
+  if (const std::string fault = PlanFault(*plan_app, plan); !fault.empty()) {
+    err << "purser: " << fault << '\n';
+    *exit_code = kUsage;
+    return std::nullopt;
+  }
   if (destroy_app->parsed() && destroy.ids.empty() && !destroy.all) {
     err << "purser: qp destroy needs ids, or --all\n";
     *exit_code = kUsage;

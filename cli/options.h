@@ -21,5 +21,7 @@ void AddOutput(CLI::App& app, Output& output);
 
 // `purser plan`.
 CLI::App* AddPlan(CLI::App& app, PlanCommand& plan);
+// What contradicts itself in its options; "" where nothing does.
+std::string PlanFault(const CLI::App& app, const PlanCommand& plan);
 
 }  // namespace purser::cli

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+
 #include "cli/options.h"
 #include "planner/workload.h"
+#include "spdlog/fmt/fmt.h"
 
 namespace purser::cli {
 namespace {
 
-// One group of queue pairs by flags, instead of a file.
-void AddGroup(CLI::App& app, PlanCommand& plan, CLI::Option* file) {
+constexpr char kGroup[] = "One group of queue pairs, instead of a file";
+
+void AddGroup(CLI::App& app, PlanCommand& plan) {
   const auto number = [&](const std::string& name, uint32_t& target,
                           uint32_t min, uint32_t max, const std::string& help) {
     app.add_option(name, target, help)
         ->check(CLI::Range(min, max).description(""))
         ->capture_default_str()
-        ->excludes(file);
+        ->group(kGroup);
   };
   queue_memory::QueuePairRequest& request = plan.group.request;
   number("--count", plan.group.count, 1, planner::kMostQueuePairs,
          "Queue pairs");
   app.add_option("--type", plan.type,
                  "rc (default), uc, ud, xrc_send, raw_packet, dci or srd")
-      ->excludes(file);
+      ->group(kGroup);
   number("--send-wr", request.max_send_wr, 0, planner::kMostDepth,
          "max_send_wr");
   number("--send-sge", request.max_send_sge, 0, planner::kMostSge,
@@ -34,7 +38,7 @@ void AddGroup(CLI::App& app, PlanCommand& plan, CLI::Option* file) {
                  "Will be posted: send, write, read, atomic, bind, invalidate "
                  "or inline-write; repeat it. None: what ibv_create_qp implies")
       ->type_name("OPERATION")
-      ->excludes(file);
+      ->group(kGroup);
   number("--srq-wr", plan.shared_receive_queue.max_wr, 1, planner::kMostDepth,
          "Receives of one shared receive queue instead, max_wr");
   number("--srq-sge", plan.shared_receive_queue.max_sge, 1, planner::kMostSge,
@@ -42,7 +46,7 @@ void AddGroup(CLI::App& app, PlanCommand& plan, CLI::Option* file) {
   app.add_flag("--shared-cq", plan.shared_cq,
                "One completion queue for all queue pairs (default: each its "
                "own)")
-      ->excludes(file);
+      ->group(kGroup);
 }
 
 void AddDevices(CLI::App& app, PlanCommand& plan) {
@@ -71,13 +75,11 @@ CLI::App* AddPlan(CLI::App& app, PlanCommand& plan) {
       "plan",
       "What a workload's queues will take: per queue pair, pod and node, what "
       "to request and to reserve. Asks no sidecar");
-  CLI::Option* file =
-      command
-          ->add_option("workload", plan.file,
-                       "YAML file, -: stdin (docs/planning.md); or one "
-                       "group by the options below")
-          ->type_name("FILE");
-  AddGroup(*command, plan, file);
+  command
+      ->add_option("workload", plan.file,
+                   "YAML file, -: stdin (docs/planning.md)")
+      ->type_name("FILE");
+  AddGroup(*command, plan);
   AddDevices(*command, plan);
   command->add_option("--pods", plan.pods_per_node, "Such pods on a node")
       ->check(CLI::Range(1u, planner::kMostPodsPerNode).description(""));
@@ -102,6 +104,23 @@ CLI::App* AddPlan(CLI::App& app, PlanCommand& plan) {
       ->check(OneOf({"table", "json", "yaml"}))
       ->type_name("FORMAT");
   return command;
+}
+
+std::string PlanFault(const CLI::App& app, const PlanCommand& plan) {
+  for (const CLI::Option* option : app.get_options())
+    if (!plan.file.empty() && option->get_group() == kGroup &&
+        option->count() > 0)
+      return fmt::format(
+          "plan takes a file or {}, not both: {} has its own groups",
+          option->get_name(), plan.file);
+  const bool shared = app.count("--srq-wr") > 0;
+  for (const char* option : {"--recv-wr", "--recv-sge"})
+    if (shared && app.count(option) > 0)
+      return fmt::format(
+          "--srq-wr contradicts {}: a shared receive queue has the receives",
+          option);
+  if (!shared && app.count("--srq-sge") > 0) return "--srq-sge needs --srq-wr";
+  return "";
 }
 
 }  // namespace purser::cli

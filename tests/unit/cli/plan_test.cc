@@ -165,10 +165,15 @@ TEST_F(PlanCommandTest, WhatIsWrongIsTold) {
       {{"--count", "0"}, kUsage, "--count"},
       {{"--provider", "mlx5", "--device", "mlx5_0"}, kUsage, "excludes"},
       {{"--provider", "mlx5", "--all-providers"}, kUsage, "excludes"},
+      {{"--srq-wr", "5", "--recv-wr", "5"}, kUsage, "contradicts --recv-wr"},
+      {{"--srq-wr", "5", "--recv-sge", "1"}, kUsage, "contradicts --recv-sge"},
+      {{"--srq-sge", "5"}, kUsage, "--srq-sge needs --srq-wr"},
       {{"-o", "xml"}, kUsage, "none of table, json, yaml"},
       {{tree_.path("missing.yaml")}, kFailure, "cannot read"},
       {{File("groups: 5\n")}, kUsage, "w.yaml:1:9: groups: must be a list"},
-      {{File("groups: 5\n"), "--send-wr", "5"}, kUsage, "excludes"},
+      {{File("groups: 5\n"), "--send-wr", "5"},
+       kUsage,
+       "plan takes a file or --send-wr, not both"},
   };
   for (const auto& c : kCases) {
     Purser purser;
