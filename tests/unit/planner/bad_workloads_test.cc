@@ -208,6 +208,12 @@ TEST(BadWorkloadsTest, SumsDoNotWrap) {
             absl::InvalidArgumentError(
                 "w.yaml:4:3: groups[1]: together with what is before it this "
                 "takes more than 2^63-1 bytes: lower the count or the depths"));
+  // Above 2^63 and below 2^64.
+  EXPECT_FALSE(
+      MakePlan(Read(Groups("- {name: a, count: 300000, maxSendWr: 16777216, "
+                           "maxSendSge: 65536}\n")),
+               On("mana"))
+          .ok());
   Workload few =
       Read(Groups("- {name: a, count: 20000, maxSendWr: 16777216, maxSendSge: "
                   "65536}\n"));
