@@ -4,6 +4,8 @@
 // beside what it replaces, a mutex.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 
@@ -11,6 +13,7 @@
 #include "queue_memory/cliffs.h"
 #include "queue_memory/fit.h"
 #include "queue_memory/queue_memory.h"
+#include "queue_memory/registry.h"
 
 namespace purser {
 namespace {
@@ -42,6 +45,43 @@ BENCHMARK_CAPTURE(Model, mana, queue_memory::Provider::kMana);
 BENCHMARK_CAPTURE(Model, qedr, queue_memory::Provider::kQedr);
 BENCHMARK_CAPTURE(Model, rxe, queue_memory::Provider::kRxe);
 BENCHMARK_CAPTURE(Model, siw, queue_memory::Provider::kSiw);
+BENCHMARK_CAPTURE(Model, ocrdma, queue_memory::Provider::kOcrdma);
+BENCHMARK_CAPTURE(Model, cxgb4, queue_memory::Provider::kCxgb4);
+BENCHMARK_CAPTURE(Model, ionic, queue_memory::Provider::kIonic);
+
+// The slowest of the evaluations, each the mean of one provider's: bound 100
+// ns.
+void ModelSlowestProvider(benchmark::State& state) {
+  using Clock = std::chrono::steady_clock;
+  double slowest = 0;
+  for (auto _ : state) {
+    for (const queue_memory::Provider provider :
+         queue_memory::KnownProviders()) {
+      constexpr uint32_t kEvaluations = 100'000;
+      const auto start = Clock::now();
+      for (uint32_t i = 0; i < kEvaluations; ++i)
+        benchmark::DoNotOptimize(
+            queue_memory::QueuePairMemory(provider, {}, Shape(i)));
+      const std::chrono::duration<double, std::nano> time =
+          Clock::now() - start;
+      slowest = std::max(slowest, time.count() / kEvaluations);
+    }
+  }
+  state.counters["slowest_ns"] = slowest;
+  state.counters["bound_ns"] = 100;
+}
+BENCHMARK(ModelSlowestProvider)->Iterations(3)->Unit(benchmark::kMillisecond);
+
+void CompletionQueueModel(benchmark::State& state,
+                          queue_memory::Provider provider) {
+  uint32_t i = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        queue_memory::CompletionQueueMemory(provider, {}, 1 + (++i & 16383)));
+  }
+}
+BENCHMARK_CAPTURE(CompletionQueueModel, mlx5, queue_memory::Provider::kMlx5);
+BENCHMARK_CAPTURE(CompletionQueueModel, rxe, queue_memory::Provider::kRxe);
 
 void Cliffs(benchmark::State& state, queue_memory::Provider provider) {
   uint32_t i = 0;
