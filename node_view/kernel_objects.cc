@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node_view/kernel_objects.h"
 
+#include <array>
+
 #include "base/status_macros.h"
 
 namespace purser::node_view {
@@ -21,6 +23,21 @@ absl::Status Tolerate(const absl::Status& status) {
              : status;
 }
 
+// Of each type of queue pair on one device, reckoned once.
+class AssumedSizes {
+ public:
+  explicit AssumedSizes(const Device& device) : device_(device) {}
+  Size OfQueuePair(uint8_t type) {
+    std::optional<Size>& size = sizes_[type];
+    if (!size) size = AssumedQueuePair(device_, type);
+    return *size;
+  }
+
+ private:
+  const Device& device_;
+  std::array<std::optional<Size>, 256> sizes_;
+};
+
 }  // namespace
 
 uint64_t Tally::queue_pair_count() const {
@@ -30,22 +47,10 @@ uint64_t Tally::queue_pair_count() const {
 }
 
 void RawSizes::EndReading() {
-  std::erase_if(sizes_, [this](const auto& entry) {
-    return entry.second.reading != reading_;
-  });
-}
-
-const RawSizes::Known* RawSizes::Find(const std::string& device,
-                                      uint32_t local_qpn) {
-  const auto found = sizes_.find({device, local_qpn});
-  if (found == sizes_.end()) return nullptr;
-  found->second.reading = reading_;
-  return &found->second;
-}
-
-void RawSizes::Remember(const std::string& device, uint32_t local_qpn,
-                        std::optional<Size> size) {
-  sizes_[{device, local_qpn}] = {size, reading_};
+  for (auto& [name, sizes] : devices_)
+    std::erase_if(sizes, [this](const auto& entry) {
+      return entry.second.reading != reading_;
+    });
 }
 
 absl::Status KernelObjects::ReadOwners(uint32_t device_index, Owners& owners) {
@@ -84,16 +89,12 @@ size_t KernelObjects::ProcessOf(const ResourceRecord& record,
 std::optional<Size> KernelObjects::AskForSize(const Device& device,
                                               uint32_t device_index,
                                               const ResourceRecord& record) {
-  if (const RawSizes::Known* known =
-          raw_sizes_.Find(device.name, record.local_qpn))
-    return known->size;
-  if (!may_ask_ || asked_ >= kMostAskedInAReading) return std::nullopt;
   ++asked_;
   const absl::StatusOr<std::vector<std::byte>> raw =
       netlink_.RawQueuePair(device_index, record.local_qpn);
+  // Gone since it was listed.
+  if (absl::IsInvalidArgument(raw.status())) return std::nullopt;
   if (!raw.ok()) {
-    // Gone since it was listed, or never to be had.
-    if (absl::IsInvalidArgument(raw.status())) return std::nullopt;
     may_ask_ = false;
     report_.Without(kRawContext, raw.status());
     return std::nullopt;
@@ -107,19 +108,34 @@ std::optional<Size> KernelObjects::AskForSize(const Device& device,
     report_.Without(kRawContext, "failed",
                     "the device's record of a queue pair is not understood");
   }
-  raw_sizes_.Remember(device.name, record.local_qpn, size);
   return size;
 }
 
-void KernelObjects::SizeByRawContext(
+std::optional<Size> KernelObjects::SizeByRawContext(
+    const Device& device, uint32_t device_index, const ResourceRecord& record,
+    RawSizes::OfDevice& known) {
+  const auto found = known.find(record.local_qpn);
+  if (found != known.end()) {
+    found->second.reading = raw_sizes_.reading();
+    return found->second.size;
+  }
+  if (!may_ask_ || asked_ >= kMostAskedInAReading) return std::nullopt;
+  const std::optional<Size> size = AskForSize(device, device_index, record);
+  if (may_ask_) known[record.local_qpn] = {size, raw_sizes_.reading()};
+  return size;
+}
+
+void KernelObjects::AddRawSizes(
     const Device& device, uint32_t device_index,
     const std::vector<UnsizedQueuePair>& queue_pairs,
     std::map<size_t, Tally>& tallies) {
+  RawSizes::OfDevice& known = raw_sizes_.Of(device.name);
+  AssumedSizes assumed(device);
   for (const UnsizedQueuePair& unsized_one : queue_pairs) {
+    const ResourceRecord& record = unsized_one.record;
     const std::optional<Size> size =
-        AskForSize(device, device_index, unsized_one.record);
-    const Size taken =
-        size.value_or(AssumedQueuePair(device, unsized_one.record.type));
+        SizeByRawContext(device, device_index, record, known);
+    const Size taken = size ? *size : assumed.OfQueuePair(record.type);
     tallies[unsized_one.process].bytes.Add(taken.charge, taken.exact);
   }
 }
@@ -130,6 +146,7 @@ absl::StatusOr<std::map<size_t, Tally>> KernelObjects::Read(
   PURSER_RETURN_IF_ERROR(ReadOwners(device_index, owners));
   std::map<size_t, Tally> tallies;
   std::vector<UnsizedQueuePair> unsized_queue_pairs;
+  AssumedSizes assumed(device);
   const Size assumed_srq = AssumedSharedReceiveQueue(device);
   const auto count = [&](const ResourceRecord& record) {
     const size_t process = ProcessOf(record, owners);
@@ -150,8 +167,8 @@ absl::StatusOr<std::map<size_t, Tally>> KernelObjects::Read(
         unsized_queue_pairs.push_back({process, kept});
         return;
       }
-      size = SizeByDriver(device, record)
-                 .value_or(AssumedQueuePair(device, record.type));
+      const std::optional<Size> told = SizeByDriver(device, record);
+      size = told ? *told : assumed.OfQueuePair(record.type);
     }
     if (!record.of_kernel()) tally.bytes.Add(size.charge, size.exact);
   };
@@ -161,7 +178,7 @@ absl::StatusOr<std::map<size_t, Tally>> KernelObjects::Read(
       netlink_.Dump(ResourceKind::kSharedReceiveQueue, device_index, count)));
   PURSER_RETURN_IF_ERROR(
       netlink_.Dump(ResourceKind::kQueuePair, device_index, count));
-  SizeByRawContext(device, device_index, unsized_queue_pairs, tallies);
+  AddRawSizes(device, device_index, unsized_queue_pairs, tallies);
   return tallies;
 }
 

@@ -31,7 +31,7 @@ struct Tally {
 };
 
 // Sizes of queue pairs that were asked for one by one, kept while the queue
-// pairs last: they do not change. By device and queue pair number.
+// pairs last: they do not change.
 class RawSizes {
  public:
   struct Known {
@@ -41,13 +41,13 @@ class RawSizes {
   void BeginReading() { ++reading_; }
   // Forgets what was not asked for since BeginReading().
   void EndReading();
-  // nullptr: ask.
-  const Known* Find(const std::string& device, uint32_t local_qpn);
-  void Remember(const std::string& device, uint32_t local_qpn,
-                std::optional<Size> size);
+  uint64_t reading() const { return reading_; }
+  // By queue pair number.
+  using OfDevice = std::unordered_map<uint32_t, Known>;
+  OfDevice& Of(const std::string& device) { return devices_[device]; }
 
  private:
-  std::map<std::pair<std::string, uint32_t>, Known> sizes_;
+  std::map<std::string, OfDevice> devices_;
   uint64_t reading_ = 0;
 };
 
@@ -83,11 +83,15 @@ class KernelObjects {
 
   absl::Status ReadOwners(uint32_t device_index, Owners& owners);
   size_t ProcessOf(const rdma::ResourceRecord& record, const Owners& owners);
-  void SizeByRawContext(const Device& device, uint32_t device_index,
-                        const std::vector<UnsizedQueuePair>& queue_pairs,
-                        std::map<size_t, Tally>& tallies);
+  void AddRawSizes(const Device& device, uint32_t device_index,
+                   const std::vector<UnsizedQueuePair>& queue_pairs,
+                   std::map<size_t, Tally>& tallies);
   std::optional<Size> AskForSize(const Device& device, uint32_t device_index,
                                  const rdma::ResourceRecord& record);
+  std::optional<Size> SizeByRawContext(const Device& device,
+                                       uint32_t device_index,
+                                       const rdma::ResourceRecord& record,
+                                       RawSizes::OfDevice& known);
 
   rdma::ResourceNetlink& netlink_;
   ProcessTable& processes_;

@@ -73,12 +73,11 @@ bool ParseNumber(std::string_view text, int base, uint64_t* number) {
 }
 
 std::string_view TakeWord(std::string_view* text) {
-  const size_t begin = text->find_first_not_of(" \t");
-  if (begin == std::string_view::npos) {
-    *text = {};
-    return {};
-  }
-  const size_t end = std::min(text->find_first_of(" \t", begin), text->size());
+  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
+  size_t begin = 0;
+  while (begin < text->size() && is_space((*text)[begin])) ++begin;
+  size_t end = begin;
+  while (end < text->size() && !is_space((*text)[end])) ++end;
   const std::string_view word = text->substr(begin, end - begin);
   text->remove_prefix(end);
   return word;

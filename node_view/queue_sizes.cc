@@ -62,6 +62,22 @@ struct BnxtRe {
   uint64_t sq_max_wqe = 0, sq_wqe_size = 0, rq_max_wqe = 0, rq_wqe_size = 0;
 };
 
+BnxtRe ReadBnxtRe(rdma::Bytes driver) {
+  BnxtRe told;
+  rdma::ForEachDriverAttribute(driver,
+                               [&](std::string_view name, uint64_t value) {
+                                 if (name == "sq_max_wqe")
+                                   told.sq_max_wqe = value;
+                                 else if (name == "sq_wqe_size")
+                                   told.sq_wqe_size = value;
+                                 else if (name == "rq_max_wqe")
+                                   told.rq_max_wqe = value;
+                                 else if (name == "rq_wqe_size")
+                                   told.rq_wqe_size = value;
+                               });
+  return told;
+}
+
 // With entries as large as asked, the driver counts the send ring in slots.
 constexpr uint64_t kSlot = 16, kSlotsOfLeastWqe = 2, kWqeHeader = 32;
 constexpr uint64_t kSpareSends = 129;
@@ -104,6 +120,22 @@ struct Hns {
   uint64_t sq_wqe_cnt = 0, rq_wqe_cnt = 0, rq_max_gs = 0, ext_sge_sge_cnt = 0;
 };
 
+Hns ReadHns(rdma::Bytes driver) {
+  Hns told;
+  rdma::ForEachDriverAttribute(driver,
+                               [&](std::string_view name, uint64_t value) {
+                                 if (name == "sq_wqe_cnt")
+                                   told.sq_wqe_cnt = value;
+                                 else if (name == "rq_wqe_cnt")
+                                   told.rq_wqe_cnt = value;
+                                 else if (name == "rq_max_gs")
+                                   told.rq_max_gs = value;
+                                 else if (name == "ext_sge_sge_cnt")
+                                   told.ext_sge_sge_cnt = value;
+                               });
+  return told;
+}
+
 std::optional<Size> SizeOfHns(const Device& device, const Hns& told,
                               QueuePairType type) {
   if (told.sq_wqe_cnt == 0 || told.sq_wqe_cnt > kNoLimit ||
@@ -136,30 +168,11 @@ std::optional<Size> SizeOfHns(const Device& device, const Hns& told,
 std::optional<Size> SizeByDriver(const Device& device,
                                  const rdma::ResourceRecord& queue_pair) {
   if (queue_pair.driver.empty()) return std::nullopt;
-  BnxtRe bnxt_re;
-  Hns hns;
-  rdma::ForEachDriverAttribute(queue_pair.driver,
-                               [&](std::string_view name, uint64_t value) {
-                                 if (name == "sq_max_wqe")
-                                   bnxt_re.sq_max_wqe = value;
-                                 if (name == "sq_wqe_size")
-                                   bnxt_re.sq_wqe_size = value;
-                                 if (name == "rq_max_wqe")
-                                   bnxt_re.rq_max_wqe = value;
-                                 if (name == "rq_wqe_size")
-                                   bnxt_re.rq_wqe_size = value;
-                                 if (name == "sq_wqe_cnt")
-                                   hns.sq_wqe_cnt = value;
-                                 if (name == "rq_wqe_cnt")
-                                   hns.rq_wqe_cnt = value;
-                                 if (name == "rq_max_gs") hns.rq_max_gs = value;
-                                 if (name == "ext_sge_sge_cnt")
-                                   hns.ext_sge_sge_cnt = value;
-                               });
   if (device.provider == Provider::kBnxtRe)
-    return SizeOfBnxtRe(device, bnxt_re);
+    return SizeOfBnxtRe(device, ReadBnxtRe(queue_pair.driver));
   if (device.provider == Provider::kHns)
-    return SizeOfHns(device, hns, TypeOf(device.provider, queue_pair.type));
+    return SizeOfHns(device, ReadHns(queue_pair.driver),
+                     TypeOf(device.provider, queue_pair.type));
   return std::nullopt;
 }
 

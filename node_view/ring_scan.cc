@@ -23,8 +23,7 @@ size_t RingScan::ContainerNumber(size_t process) {
   return containers_.try_emplace(*cgroup, containers_.size() + 1).first->second;
 }
 
-absl::Status RingScan::Read(pid_t pid, bool has_objects,
-                            std::vector<Ring>& rings) {
+absl::Status RingScan::Read(pid_t pid, bool has_objects, Rings& rings) {
   const absl::Status status =
       processes_.ForEachRing(pid, [&](const RingMapping& mapping) {
         const auto device = std::find_if(
@@ -32,14 +31,14 @@ absl::Status RingScan::Read(pid_t pid, bool has_objects,
               return candidate.uverbs == mapping.uverbs;
             });
         if (device == devices_.end() || !MapsItsRings(device->provider)) return;
+        const bool of_device = OffsetsAreOfTheDevice(device->provider);
         rings.push_back(
-            {.device = static_cast<size_t>(device - devices_.begin()),
-             .offset = mapping.offset,
-             .start =
-                 OffsetsAreOfTheDevice(device->provider) ? 0 : mapping.start,
-             .without_objects = !has_objects,
-             .pid = pid,
-             .bytes = mapping.bytes()});
+            {{.device = static_cast<size_t>(device - devices_.begin()),
+              .offset = mapping.offset,
+              .start = of_device ? 0 : mapping.start},
+             {.without_objects = !has_objects,
+              .pid = pid,
+              .bytes = mapping.bytes()}});
       });
   if (absl::IsNotFound(status)) return absl::OkStatus();  // ended
   if (status.ok()) {
@@ -50,21 +49,26 @@ absl::Status RingScan::Read(pid_t pid, bool has_objects,
   return status;
 }
 
-void RingScan::Take(size_t process, std::vector<Ring> rings) {
-  for (Ring& ring : rings) {
-    ring.process = process;
+void RingScan::Take(size_t process, const Rings& rings) {
+  const size_t container = ContainerNumber(process);
+  for (auto [ring, holder] : rings) {
+    holder.process = process;
     if (!OffsetsAreOfTheDevice(devices_[ring.device].provider))
-      ring.container = ContainerNumber(process);
+      ring.container = container;
+    const auto [place, is_new] = holders_.try_emplace(ring, holder);
+    Holder& before = place->second;
+    if (std::tie(holder.without_objects, holder.pid) <
+        std::tie(before.without_objects, before.pid))
+      before = holder;
   }
-  rings_.insert(rings_.end(), rings.begin(), rings.end());
 }
 
 bool RingScan::AddHolder(size_t process) {
   const pid_t pid = table_[process].pid;
   if (!added_.insert(pid).second) return true;
-  std::vector<Ring> rings;
+  Rings rings;
   if (!Read(pid, true, rings).ok()) return false;
-  Take(process, std::move(rings));
+  Take(process, rings);
   return true;
 }
 
@@ -77,32 +81,22 @@ bool RingScan::AddOthers() {
   bool all = true;
   for (const pid_t pid : *pids) {
     if (!added_.insert(pid).second) continue;
-    std::vector<Ring> rings;
+    Rings rings;
     all &= Read(pid, false, rings).ok();
     if (rings.empty()) continue;  // as most, which need no description
     const size_t process = table_.Find(pid);
-    if (process >= ProcessTable::kFirstProcess) Take(process, std::move(rings));
+    if (process >= ProcessTable::kFirstProcess) Take(process, rings);
   }
   return all;
 }
 
-std::map<std::pair<size_t, size_t>, MappedRings> RingScan::Sum() {
-  const auto which = [](const Ring& ring) {
-    return std::tie(ring.device, ring.offset, ring.container, ring.start);
-  };
-  std::sort(rings_.begin(), rings_.end(), [&](const Ring& a, const Ring& b) {
-    if (which(a) != which(b)) return which(a) < which(b);
-    return std::tie(a.without_objects, a.pid) <
-           std::tie(b.without_objects, b.pid);
-  });
+std::map<std::pair<size_t, size_t>, MappedRings> RingScan::Sum() const {
   std::map<std::pair<size_t, size_t>, MappedRings> held;
-  const Ring* before = nullptr;
-  for (const Ring& ring : rings_) {
-    if (before != nullptr && which(*before) == which(ring)) continue;
-    before = &ring;
-    MappedRings& mapped = held[{ring.device, ring.process}];
+  for (const auto& [ring, holder] : holders_) {
+    MappedRings& mapped = held[{ring.device, holder.process}];
     ++mapped.count;
-    mapped.kernel_bytes += KernelBytesOfRing(devices_[ring.device], ring.bytes);
+    mapped.kernel_bytes +=
+        KernelBytesOfRing(devices_[ring.device], holder.bytes);
   }
   return held;
 }

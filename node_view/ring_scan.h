@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "node_view/device.h"
 #include "node_view/process_table.h"
@@ -32,25 +33,35 @@ class RingScan {
   bool AddHolder(size_t process);
   // Every other process of the node. False: some may not be read.
   bool AddOthers();
-  // By device and process. Call once, at the end.
-  std::map<std::pair<size_t, size_t>, MappedRings> Sum();
+  // By device and process.
+  std::map<std::pair<size_t, size_t>, MappedRings> Sum() const;
 
  private:
+  // Which ring of the node: two mappings of the same are equal.
   struct Ring {
     size_t device = 0;
     uint64_t offset = 0;
     // Where an offset is not of the whole device: whose and where.
     size_t container = 0;
     uint64_t start = 0;
+    bool operator==(const Ring&) const = default;
+    template <typename H>
+    friend H AbslHashValue(H hash, const Ring& ring) {
+      return H::combine(std::move(hash), ring.device, ring.offset,
+                        ring.container, ring.start);
+    }
+  };
+  struct Holder {
+    size_t process = 0;
     bool without_objects = false;
     pid_t pid = 0;
-    size_t process = 0;
     uint64_t bytes = 0;
   };
+  using Rings = std::vector<std::pair<Ring, Holder>>;
 
-  // The rings of a process, their owner still open.
-  absl::Status Read(pid_t pid, bool has_objects, std::vector<Ring>& rings);
-  void Take(size_t process, std::vector<Ring> rings);
+  // The rings of a process, its index still open.
+  absl::Status Read(pid_t pid, bool has_objects, Rings& rings);
+  void Take(size_t process, const Rings& rings);
   // A number for each container, and one for all that is outside.
   size_t ContainerNumber(size_t process);
 
@@ -58,7 +69,7 @@ class RingScan {
   const Processes& processes_;
   ProcessTable& table_;
   SourceReport& report_;
-  std::vector<Ring> rings_;
+  absl::flat_hash_map<Ring, Holder> holders_;
   std::set<pid_t> added_;
   std::map<PodCgroup, size_t> containers_;
 };
