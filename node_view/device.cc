@@ -34,7 +34,10 @@ const char* QueuePairTypeName(uint8_t ib_type) {
 }
 
 const char* QueuePairStateName(uint8_t ib_state) {
-  return rdma::StateName(static_cast<ibv_qp_state>(ib_state));
+  // No other value may become an ibv_qp_state at all.
+  return ib_state > IBV_QPS_ERR
+             ? "UNKNOWN"
+             : rdma::StateName(static_cast<ibv_qp_state>(ib_state));
 }
 
 }  // namespace purser::node_view
