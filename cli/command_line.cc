@@ -199,6 +199,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   FillCommand fill;
   PingCommand ping;
   PlanCommand plan;
+  NodeCommand node;
   Caps create_caps, fill_caps;
 
   CLI::App app("RDMA queue pairs within the pod's budget of queue memory",
@@ -239,6 +240,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
       "budget", "The budget, what bounds it, what is used and left");
   AddOutput(*budget_app, budget.output);
   CLI::App* plan_app = AddPlan(app, plan);
+  CLI::App* node_app = AddNode(app, node);
 
   try {
     app.parse(argc, argv);
@@ -262,7 +264,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
     return std::nullopt;
   }
   if (qp->get_subcommands().empty() && !budget_app->parsed() &&
-      !plan_app->parsed()) {
+      !plan_app->parsed() && !node_app->parsed()) {
     err << (qp->parsed() ? qp->help("purser") : app.help());
     *exit_code = kUsage;
     return std::nullopt;
@@ -276,6 +278,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   if (fill_app->parsed()) invocation.command = fill;
   if (budget_app->parsed()) invocation.command = budget;
   if (plan_app->parsed()) invocation.command = plan;
+  if (node_app->parsed()) invocation.command = node;
   return invocation;
 }
 

@@ -74,13 +74,24 @@ struct PlanCommand {
   Output output = Output::kTable;
 };
 
+// Where it reads, and what it shows.
+struct NodeCommand {
+  std::string pod_resources_socket =
+      "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::string container_log_dir = "/var/log/containers";
+  std::string resource_prefix = "rdma";
+  std::string proc_root = "/proc", cgroup_root = "/sys/fs/cgroup",
+              sysfs_root = "/sys";
+  Output output = Output::kTable;
+};
+
 struct Invocation {
   std::string socket = "/run/purser/sidecar.sock";
   std::string shared_volume;  // empty: the socket's directory
   std::chrono::milliseconds rpc_timeout{5000};
   std::chrono::milliseconds wait{0};  // for a sidecar that does not answer yet
   std::variant<CreateCommand, ListCommand, DestroyCommand, BudgetCommand,
-               FillCommand, PingCommand, PlanCommand>
+               FillCommand, PingCommand, PlanCommand, NodeCommand>
       command;
 
   std::string SharedVolume() const;

@@ -23,5 +23,7 @@ void AddOutput(CLI::App& app, Output& output);
 CLI::App* AddPlan(CLI::App& app, PlanCommand& plan);
 // What contradicts itself in its options; "" where nothing does.
 std::string PlanFault(const CLI::App& app, const PlanCommand& plan);
+// `purser node`.
+CLI::App* AddNode(CLI::App& app, NodeCommand& node);
 
 }  // namespace purser::cli

@@ -61,6 +61,8 @@ int Fail(const absl::Status& status, Environment& environment) {
 int Run(const Invocation& invocation, Environment& environment) {
   if (const auto* plan = std::get_if<PlanCommand>(&invocation.command))
     return Plan(*plan, environment);
+  if (const auto* node = std::get_if<NodeCommand>(&invocation.command))
+    return Node(*node, environment);
   auto client = Connect(invocation);
   if (MayCome(client.status())) {
     (void)Fail(client.status(), environment);
@@ -86,7 +88,8 @@ int Run(const Invocation& invocation, Environment& environment) {
           [&](const PingCommand& c) {
             return Ping(c, invocation.SharedVolume(), **client, environment);
           },
-          [&](const PlanCommand& c) { return Plan(c, environment); }},
+          [&](const PlanCommand& c) { return Plan(c, environment); },
+          [&](const NodeCommand& c) { return Node(c, environment); }},
       invocation.command);
 }
 

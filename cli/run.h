@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "cli/command_line.h"
 #include "planner/device.h"
+#include "rdma/resource_netlink.h"
 
 namespace purser::cli {
 
@@ -26,6 +28,9 @@ struct Environment {
   // An RDMA device of this machine, by name.
   std::function<absl::StatusOr<planner::Device>(const std::string& name)>
       find_device;
+  // RDMA netlink; empty: the kernel's.
+  std::function<absl::StatusOr<std::unique_ptr<rdma::NetlinkTransport>>()>
+      open_netlink;
 };
 
 // Returns the exit code.

@@ -66,6 +66,8 @@ struct Purser {
   bool terminal = false;
   std::function<absl::StatusOr<planner::Device>(const std::string&)>
       find_device;
+  std::function<absl::StatusOr<std::unique_ptr<rdma::NetlinkTransport>>()>
+      open_netlink;
 
   int operator()(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "purser");
@@ -76,11 +78,14 @@ struct Purser {
     auto invocation = ParseCommandLine(static_cast<int>(argv.size()),
                                        argv.data(), out, err, &exit_code);
     if (!invocation) return exit_code;
-    Environment environment{out, err, terminal,
+    Environment environment{out,
+                            err,
+                            terminal,
                             [this](std::chrono::milliseconds timeout) {
                               return AwaitSignal(timeout);
                             },
-                            find_device};
+                            find_device,
+                            open_netlink};
     return Run(*invocation, environment);
   }
 
