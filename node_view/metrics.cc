@@ -14,10 +14,6 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using Labels = std::vector<ClientMetric::Label>;
 
-// A scrape goes on without the newest view rather than to keep the other
-// endpoints' threads.
-constexpr std::chrono::milliseconds kPatience{500};
-
 class Gauge {
  public:
   Gauge(const char* name, const char* help) {
@@ -174,7 +170,7 @@ std::vector<MetricFamily> MetricsOf(const View& view) {
 }
 
 std::vector<MetricFamily> ViewMetrics::Collect() const {
-  const std::shared_ptr<const View> view = live_view_.Fresh(kPatience);
+  const std::shared_ptr<const View> view = live_view_.Fresh(patience_);
   return view == nullptr ? std::vector<MetricFamily>() : MetricsOf(*view);
 }
 

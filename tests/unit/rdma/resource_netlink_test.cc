@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <random>
 
 #include "tests/fakes/fake_rdma_netlink.h"
@@ -227,6 +228,69 @@ TEST(DriverAttributesTest, TextAndWhatIsBelowZeroIsLeftOut) {
     found.emplace_back(n, value);
   });
   EXPECT_THAT(found, ElementsAre(Pair("above", 8), Pair("wide", wide)));
+}
+
+std::vector<std::byte> Recorded(const std::string& name) {
+  std::ifstream file(std::string(RECORDED) + name, std::ios::binary);
+  std::vector<std::byte> bytes;
+  for (char c; file.get(c);) bytes.push_back(static_cast<std::byte>(c));
+  // The first says to the fuzzer what the rest is.
+  if (!bytes.empty()) bytes.erase(bytes.begin());
+  return bytes;
+}
+
+// What Linux 6.1 said of soft-RoCE: a process with a context, a protection
+// domain, a completion queue of 255, a shared receive queue, and a UD and two
+// RC queue pairs; the kernel's own beside them.
+TEST(RecordedTest, IsRead) {
+  std::vector<NetlinkDevice> devices;
+  ASSERT_TRUE(ParseDevices(Recorded("recorded-devices"), &devices).ok());
+  ASSERT_THAT(devices, SizeIs(1));
+  EXPECT_EQ(devices[0].name, "rxe0");
+  EXPECT_EQ(*ParseDevices(Recorded("recorded-devices-end"), &devices),
+            Answer::kDone);
+  const auto read = [](const char* name, ResourceKind kind) {
+    std::vector<ResourceRecord> records;
+    const std::vector<std::byte> bytes = Recorded(name);
+    const auto answer =
+        ParseResources(bytes, kind, [&](const ResourceRecord& record) {
+          records.push_back(record);
+          records.back().kernel_owner = record.of_kernel() ? "kernel" : "";
+          records.back().driver = {};
+        });
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return records;
+  };
+  const auto contexts = read("recorded-contexts", ResourceKind::kContext);
+  ASSERT_THAT(contexts, SizeIs(1));
+  EXPECT_EQ(contexts[0].id, 0u);
+  const uint32_t pid = *contexts[0].pid;
+  const auto domains =
+      read("recorded-domains", ResourceKind::kProtectionDomain);
+  ASSERT_THAT(domains, SizeIs(2));
+  EXPECT_TRUE(domains[0].of_kernel());
+  EXPECT_EQ(domains[1].id, 1u);
+  EXPECT_EQ(domains[1].context, 0u);
+  const auto cqs = read("recorded-cqs", ResourceKind::kCompletionQueue);
+  ASSERT_THAT(cqs, SizeIs(2));
+  EXPECT_EQ(cqs[1].cqe, 255u);
+  EXPECT_EQ(cqs[1].context, 0u);
+  const auto srqs = read("recorded-srqs", ResourceKind::kSharedReceiveQueue);
+  ASSERT_THAT(srqs, SizeIs(1));
+  EXPECT_EQ(srqs[0].protection_domain, 1u);
+  const auto queue_pairs = read("recorded-qps", ResourceKind::kQueuePair);
+  ASSERT_THAT(queue_pairs, SizeIs(4));
+  EXPECT_EQ(queue_pairs[0].local_qpn, 17u);
+  EXPECT_EQ(queue_pairs[0].type, 4);
+  EXPECT_EQ(queue_pairs[2].pid, pid);
+  EXPECT_EQ(queue_pairs[2].protection_domain, 1u);
+  EXPECT_EQ(queue_pairs[3].type, 1);
+  EXPECT_EQ(queue_pairs[3].state, 3);
+  EXPECT_TRUE(queue_pairs[3].of_kernel());
+  std::vector<std::byte> raw;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      ParseRawQueuePair(Recorded("recorded-raw"), &raw).status()))
+      << "soft-RoCE has no record of its own";
 }
 
 // Whatever kernel this is, the socket says what there is or why not.
