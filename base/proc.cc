@@ -109,4 +109,19 @@ absl::StatusOr<NodeMemory> ProcReader::Memory() const {
   return memory;
 }
 
+std::set<std::string> ProcReader::DefaultRouteNetdevs() const {
+  std::set<std::string> netdevs;
+  const absl::StatusOr<std::string> text =
+      ReadFile((proc_root_ / "net" / "route").string());
+  if (!text.ok()) return netdevs;
+  for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
+    // Iface Destination Gateway Flags RefCnt Use Metric Mask …
+    const std::vector<std::string> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    if (words.size() >= 8 && words[1] == "00000000" && words[7] == "00000000")
+      netdevs.insert(words[0]);
+  }
+  return netdevs;
+}
+
 }  // namespace purser::base

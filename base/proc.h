@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "absl/status/statusor.h"
 
@@ -30,6 +32,9 @@ class ProcReader {
   // /proc/self/limits, status and uid_map.
   absl::StatusOr<MemlockLimit> Memlock() const;
   absl::StatusOr<NodeMemory> Memory() const;  // /proc/meminfo
+  // Of this network namespace's IPv4 (/proc/net/route); none where it cannot be
+  // read.
+  std::set<std::string> DefaultRouteNetdevs() const;
 
  private:
   std::filesystem::path proc_root_;

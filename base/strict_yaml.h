@@ -12,6 +12,11 @@
 //   root.Uint("port", 1, 65535, &config.port);
 //   for (YamlMap pool : root.Maps("pools")) { … }
 //   PURSER_RETURN_IF_ERROR(yaml.Finish());   // all faults at once
+//
+// In the dialect kGoJson it reads JSON as Go's encoding/json does, for files
+// that were made for programs in Go: keys in any case, unknown and repeated
+// ones are warnings (of a repeated one the last counts, maps are merged), a
+// null in a list is an empty value, and strings must be strings.
 #pragma once
 
 #include <chrono>
@@ -30,7 +35,9 @@ namespace purser::base {
 // Of a configuration file: 1 MiB.
 inline constexpr size_t kLongestConfig = 1 << 20;
 
-class StrictYaml;
+struct YamlDocument;
+
+enum class YamlDialect { kStrictYaml, kGoJson };
 
 // One mapping of the document. Each getter names a key that is known: absent
 // (or null) leaves the default untouched; a wrong type or range is a fault.
@@ -47,6 +54,8 @@ class YamlMap {
   bool Bytes(std::string_view key, uint64_t* out);   // Kubernetes quantity
   // "60s", "500ms", "1h30m", a bare number is seconds; 0 to 8760h.
   bool Duration(std::string_view key, std::chrono::milliseconds* out);
+  // The text of a scalar, whatever it is; "" where there is none. No fault.
+  std::string Text(std::string_view key);
   // A list of scalars; replaces `out` unless one is bad.
   bool Strings(std::string_view key, std::vector<std::string>* out);
   // Absent: an empty map. Not a map: a fault, and an empty map whose own faults
@@ -55,9 +64,17 @@ class YamlMap {
   // A list of maps; absent: empty. Items that are no maps are faults and left
   // out.
   std::vector<YamlMap> Maps(std::string_view key);
+  // A map stands for a list of one.
+  std::vector<YamlMap> MapOrMaps(std::string_view key);
+  // From SoftenFaults() to HardenFaults() faults of this map are warnings, and
+  // so are those of maps got from it meanwhile.
+  void SoftenFaults();
+  void HardenFaults();
+  bool has_softened_faults() const;
   // A fault at the key's value (or, if absent, at this map):
   // "config.yaml:3:5: pools[0].rdmaHcaMax: must …".
   void Fault(std::string_view key, std::string_view message);
+  void Warn(std::string_view key, std::string_view message);
   std::string path() const;  // "pools[0]"
   // Where the map stands, and where a fault of `key` would be.
   YamlMark Place() const;
@@ -67,6 +84,7 @@ class YamlMap {
   friend class StrictYaml;
   struct State;
   explicit YamlMap(std::shared_ptr<State> state);
+  static YamlMap Of(std::shared_ptr<YamlDocument> document, size_t index);
   std::shared_ptr<State> state_;
 };
 
@@ -77,16 +95,17 @@ class StrictYaml {
   // An empty document is an empty map. More than `longest` bytes are a fault.
   StrictYaml(std::string name, std::string_view text,
              size_t longest = kLongestConfig);
+  StrictYaml(std::string name, std::string_view text, YamlDialect dialect);
   ~StrictYaml();
   YamlMap Root();
   // InvalidArgument with all faults (the first 100), one a line, in document
   // order: "NAME:LINE:COLUMN: path: what is wrong".
   absl::Status Finish();
+  // In the same form and order. Complete once all keys were asked for.
+  std::vector<std::string> Warnings() const;
 
  private:
-  friend class YamlMap;
-  struct Document;
-  std::shared_ptr<Document> document_;
+  std::shared_ptr<YamlDocument> document_;
 };
 
 // Reads a whole file. NotFound, PermissionDenied, … with the path and what to

@@ -11,13 +11,11 @@
 #include <unordered_set>
 
 #include "deviceplugin/v1beta1/api.pb.h"
+#include "plugin/config/unit_limit.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::plugin {
 namespace {
-
-constexpr std::string_view kHealthy = "Healthy";
-constexpr std::string_view kUnhealthy = "Unhealthy";
 
 // Tag byte of a length-delimited field whose number is below 16.
 constexpr uint32_t LengthDelimitedTag(int field) {
@@ -34,13 +32,35 @@ std::optional<uint32_t> ParseId(const std::string& id) {
   return number;
 }
 
-const UnitRange* FindRange(const Advertisement& advertisement,
-                           uint32_t number) {
+struct Unit {
+  bool healthy = false;
+  std::string reason;
+};
+
+std::optional<Unit> Find(const Advertisement& advertisement,
+                         const std::string& id) {
+  for (const NamedUnit& unit : advertisement.named)
+    if (unit.id == id) return Unit{unit.healthy, unit.reason};
+  const std::optional<uint32_t> number = ParseId(id);
+  if (!number) return std::nullopt;
   for (const UnitRange& range : advertisement.ranges) {
-    if (number >= range.first && number - range.first < range.count)
-      return &range;
+    if (*number >= range.first && *number - range.first < range.count)
+      return Unit{range.healthy, range.reason};
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+// Writes one Device of a ListAndWatchResponse.
+void Write(const v1beta1::Device& device,
+           google::protobuf::io::CodedOutputStream* out) {
+  out->WriteTag(
+      LengthDelimitedTag(v1beta1::ListAndWatchResponse::kDevicesFieldNumber));
+  out->WriteVarint32(static_cast<uint32_t>(device.ByteSizeLong()));
+  device.SerializeWithCachedSizes(out);
+}
+
+std::string HealthWord(bool healthy) {
+  return std::string(healthy ? kHealthyWord : kUnhealthyWord);
 }
 
 }  // namespace
@@ -48,12 +68,13 @@ const UnitRange* FindRange(const Advertisement& advertisement,
 uint32_t Advertisement::capacity() const {
   uint32_t sum = 0;
   for (const UnitRange& range : ranges) sum += range.count;
-  return sum;
+  return sum + static_cast<uint32_t>(named.size());
 }
 
 uint32_t Advertisement::allocatable() const {
   uint32_t sum = 0;
   for (const UnitRange& range : ranges) sum += range.healthy ? range.count : 0;
+  for (const NamedUnit& unit : named) sum += unit.healthy ? 1 : 0;
   return sum;
 }
 
@@ -65,14 +86,16 @@ std::string SerializeListAndWatch(const Advertisement& advertisement) {
     google::protobuf::io::CodedOutputStream out(&sink);
     v1beta1::Device device;
     for (const UnitRange& range : advertisement.ranges) {
-      device.set_health(std::string(range.healthy ? kHealthy : kUnhealthy));
+      device.set_health(HealthWord(range.healthy));
       for (uint32_t i = 0; i < range.count; ++i) {
         device.set_id(std::to_string(range.first + i));
-        out.WriteTag(LengthDelimitedTag(
-            v1beta1::ListAndWatchResponse::kDevicesFieldNumber));
-        out.WriteVarint32(static_cast<uint32_t>(device.ByteSizeLong()));
-        device.SerializeWithCachedSizes(&out);
+        Write(device, &out);
       }
+    }
+    for (const NamedUnit& unit : advertisement.named) {
+      device.set_health(HealthWord(unit.healthy));
+      device.set_id(unit.id);
+      Write(device, &out);
     }
   }
   return message;
@@ -82,48 +105,22 @@ absl::Status CheckUnits(const Advertisement& advertisement,
                         std::span<const std::string> ids) {
   if (ids.empty())
     return absl::InvalidArgumentError("asked for no unit at all");
-  std::unordered_set<uint32_t> seen;
+  std::unordered_set<std::string> seen;
   for (const std::string& id : ids) {
-    const std::optional<uint32_t> number = ParseId(id);
-    const UnitRange* range =
-        number ? FindRange(advertisement, *number) : nullptr;
-    if (range == nullptr) {
+    const std::optional<Unit> unit = Find(advertisement, id);
+    if (!unit) {
       return absl::InvalidArgumentError(
           fmt::format("id \"{}\" is not among the {} units advertised",
                       id.substr(0, 63), advertisement.capacity()));
     }
-    if (!seen.insert(*number).second)
+    if (!seen.insert(id).second)
       return absl::InvalidArgumentError(
           fmt::format("id \"{}\" is named twice", id));
-    if (!range->healthy)
+    if (!unit->healthy)
       return absl::FailedPreconditionError(
-          fmt::format("id \"{}\" is unhealthy: {}", id, range->reason));
+          fmt::format("id \"{}\" is unhealthy: {}", id, unit->reason));
   }
   return absl::OkStatus();
-}
-
-size_t LargestMessageBytes(uint32_t count) {
-  // Each unit: tag and length of the Device, then tag, length and text of id
-  // and health. All lengths are below 128: one byte each.
-  size_t bytes = 0;
-  uint64_t first = 0, next = 10;
-  for (size_t digits = 1; first < count; ++digits) {
-    const uint64_t units = std::min<uint64_t>(count, next) - first;
-    bytes += units * (2 + 2 + digits + 2 + kUnhealthy.size());
-    first = next;
-    next *= 10;
-  }
-  return bytes;
-}
-
-uint32_t LargestUnitCount() {
-  uint32_t fits = 0, too_many = kKubeletMaxMessageBytes;
-  while (too_many - fits > 1) {
-    const uint32_t middle = fits + (too_many - fits) / 2;
-    (LargestMessageBytes(middle) <= kKubeletMaxMessageBytes ? fits : too_many) =
-        middle;
-  }
-  return fits;
 }
 
 }  // namespace purser::plugin

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What one resource tells the kubelet: its units, by id, and their health. Ids
-// are the decimal numbers from 0: short, and the same after every restart.
+// are the same after every restart: the decimal numbers from 0, which are
+// short, or, where a unit is a device, where that is on the bus.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,17 @@ struct UnitRange {
   bool operator==(const UnitRange&) const = default;
 };
 
+// A unit that is one device.
+struct NamedUnit {
+  std::string id;  // "0000:3b:00.2"
+  bool healthy = true;
+  std::string reason;
+  bool operator==(const NamedUnit&) const = default;
+};
+
 struct Advertisement {
   std::vector<UnitRange> ranges;  // by first, without overlap
+  std::vector<NamedUnit> named;   // no id is a number
   uint32_t capacity() const;      // all units
   uint32_t allocatable() const;   // healthy units
   bool operator==(const Advertisement&) const = default;
@@ -39,16 +49,5 @@ std::string SerializeListAndWatch(const Advertisement& advertisement);
 // one, with its reason.
 absl::Status CheckUnits(const Advertisement& advertisement,
                         std::span<const std::string> ids);
-
-// The kubelet's gRPC client takes no message above this (kubelet, devicemanager
-// client: gRPC's default). A larger ListAndWatch message leaves the resource at
-// 0, with a line in the kubelet's log alone.
-inline constexpr size_t kKubeletMaxMessageBytes = 4 << 20;
-
-// Bytes of the largest message that units 0 … count - 1 can make: all of them
-// unhealthy, which is the longer word.
-size_t LargestMessageBytes(uint32_t count);
-// The largest count whose message the kubelet takes in any state of health.
-uint32_t LargestUnitCount();
 
 }  // namespace purser::plugin

@@ -11,10 +11,13 @@
 #include "base/signals.h"
 #include "base/status_macros.h"
 #include "node_view/metrics.h"
+#include "plugin/config/capacity.h"
+#include "plugin/device_resource.h"
 #include "plugin/events/netlink_source.h"
 #include "plugin/node_view.h"
 #include "plugin/pool_resource.h"
 #include "plugin/queue_memory_resource.h"
+#include "plugin/queue_pair_resource.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::plugin {
@@ -33,29 +36,34 @@ RefreshSchedule::Times TimesOf(const Config& config) {
 
 std::string UnhealthyReasons(const Advertisement& advertisement) {
   std::string reasons;
-  for (const UnitRange& range : advertisement.ranges) {
-    if (!range.healthy) reasons += (reasons.empty() ? "" : "; ") + range.reason;
-  }
+  auto add = [&](const auto& units) {
+    if (!units.healthy) reasons += (reasons.empty() ? "" : "; ") + units.reason;
+  };
+  for (const UnitRange& range : advertisement.ranges) add(range);
+  for (const NamedUnit& unit : advertisement.named) add(unit);
   return reasons;
 }
 
 // How many units the node has, and why not more.
-std::string UnitsText(const std::string& resource,
-                      const Advertisement& advertisement,
-                      const Snapshot& snapshot) {
+std::string UnitsText(const Advertisement& advertisement,
+                      const std::string& note) {
   const uint32_t capacity = advertisement.capacity();
   const uint32_t allocatable = advertisement.allocatable();
   if (allocatable < capacity)
     return fmt::format("{} of {} units healthy: {}", allocatable, capacity,
                        UnhealthyReasons(advertisement));
-  std::string text = fmt::format("{} units", capacity);
-  if (capacity > 0) return text;
-  if (!snapshot.has_complete_device())
-    text += ": no usable RDMA device on this node";
-  if (snapshot.selects_none(resource))
-    text += fmt::format(": none of this node's RDMA devices ({}) is selected",
-                        snapshot.device_names());
-  return text;
+  return fmt::format("{} units{}{}", capacity, note.empty() ? "" : ": ", note);
+}
+
+absl::StatusOr<uint32_t> MemoryUnits(const Config& config) {
+  PURSER_ASSIGN_OR_RETURN(const base::NodeMemory memory,
+                          base::ProcReader(config.proc_root).Memory());
+  absl::StatusOr<uint32_t> units =
+      QueueMemoryUnits(config.queue_memory, memory.total_bytes);
+  if (units.ok()) return units;
+  return absl::Status(units.status().code(),
+                      fmt::format("resources.queueMemory: {}",
+                                  std::string(units.status().message())));
 }
 
 }  // namespace
@@ -63,16 +71,22 @@ std::string UnitsText(const std::string& resource,
 absl::StatusOr<std::vector<std::unique_ptr<Resource>>> MakeResources(
     const Config& config) {
   std::vector<std::unique_ptr<Resource>> resources;
-  for (const PoolConfig& pool : config.pools)
-    resources.push_back(std::make_unique<PoolResource>(pool));
-  if (config.queue_memory.enabled) {
-    PURSER_ASSIGN_OR_RETURN(const base::NodeMemory memory,
-                            base::ProcReader(config.proc_root).Memory());
-    PURSER_ASSIGN_OR_RETURN(
-        const uint32_t units,
-        QueueMemoryUnits(config.queue_memory, memory.total_bytes));
-    resources.push_back(std::make_unique<QueueMemoryResource>(units));
+  for (const PoolConfig& pool : config.pools) {
+    if (!pool.advertised) continue;
+    if (pool.unit == PoolUnit::kDevice) {
+      resources.push_back(std::make_unique<DeviceResource>(pool));
+    } else {
+      resources.push_back(std::make_unique<PoolResource>(pool));
+    }
   }
+  if (const QueueMemoryConfig& memory = config.queue_memory; memory.enabled) {
+    PURSER_ASSIGN_OR_RETURN(const uint32_t units, MemoryUnits(config));
+    resources.push_back(
+        std::make_unique<QueueMemoryResource>(units, memory.unit_mib));
+  }
+  if (config.queue_pairs.enabled)
+    resources.push_back(
+        std::make_unique<QueuePairResource>(config.queue_pairs));
   return resources;
 }
 
@@ -88,8 +102,9 @@ App::App(Config config, std::shared_ptr<Wakeup> wakeup)
     : config_(std::move(config)),
       schedule_(TimesOf(config_), RefreshSchedule::Clock::now()),
       discovery_(config_.sysfs_root, config_.dev_root),
-      inventory_(discovery_, config_.dev_root, config_.pools,
-                 config_.allow_overlap),
+      limits_(rdma::LibibverbsVerbs()),
+      inventory_(discovery_, config_.dev_root, config_.proc_root,
+                 InventoryOptions(config_), &limits_),
       wakeup_(std::move(wakeup)) {}
 
 App::~App() { Stop(); }
@@ -111,6 +126,8 @@ absl::Status App::Start(const std::string& version) {
   }
   // An unreadable sysfs is logged there, and looked at again.
   Rescan(RefreshCause::kStart);
+  if (const auto snapshot = inventory_.snapshot())
+    PURSER_RETURN_IF_ERROR(CheckOverlaps(config_.overlap, snapshot->overlaps));
   RegistrarOptions options;
   options.device_plugins_dir = config_.device_plugins_dir();
   options.plugins_registry_dir = config_.plugins_registry_dir();
@@ -221,7 +238,7 @@ base::HttpResponse App::Readiness() const {
       response.body += "ready";
       if (advertisement && snapshot != nullptr)
         response.body +=
-            ", " + UnitsText(state.resource, *advertisement, *snapshot);
+            ", " + UnitsText(*advertisement, resources_[i]->Note(*snapshot));
     }
     response.body += '\n';
   }

@@ -11,7 +11,7 @@
 #include "base/file_descriptor.h"
 #include "base/http_server.h"
 #include "node_view/live_view.h"
-#include "plugin/config.h"
+#include "plugin/config/config.h"
 #include "plugin/events/event_sources.h"
 #include "plugin/events/refresh_schedule.h"
 #include "plugin/inventory.h"
@@ -61,7 +61,8 @@ class App {
   RefreshSchedule schedule_;                // main thread
   const rdma::Discovery discovery_;
   std::string fingerprint_;  // the main thread's: sysfs before the last scan
-  Inventory inventory_;      // scanned here -> servers_, metrics_
+  QueuePairLimits limits_;
+  Inventory inventory_;  // scanned here -> servers_, metrics_
   std::vector<std::unique_ptr<Resource>> resources_;      // -> servers_
   const std::shared_ptr<Wakeup> wakeup_;                  // -> registrar_
   std::vector<std::unique_ptr<ResourceServer>> servers_;  // streams -> wakeup_

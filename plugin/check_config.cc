@@ -24,7 +24,18 @@ std::string DescribeResource(const Resource& resource,
       line += fmt::format("    {}\n", snapshot.devices[index].sysfs.name);
     }
   }
+  if (const std::string note = resource.Note(snapshot); !note.empty())
+    line += fmt::format("    {}\n", note);
   return line;
+}
+
+std::string DescribeWarnings(const Config& config) {
+  std::string text;
+  if (config.form != ConfigForm::kNative)
+    text += fmt::format("The file has {} form.\n", ConfigFormName(config.form));
+  for (const std::string& warning : config.warnings)
+    text += fmt::format("warning: {}\n", warning);
+  return text;
 }
 
 std::string DescribeDevice(const Device& device) {
@@ -41,13 +52,24 @@ absl::StatusOr<std::string> DescribeAdvertised(const Config& config) {
       const std::vector<std::unique_ptr<Resource>> resources,
       MakeResources(config));
   const rdma::Discovery discovery(config.sysfs_root, config.dev_root);
-  Inventory inventory(discovery, config.dev_root, config.pools,
-                      config.allow_overlap);
+  QueuePairLimits limits(rdma::LibibverbsVerbs());
+  Inventory inventory(discovery, config.dev_root, config.proc_root,
+                      InventoryOptions(config), &limits);
   PURSER_RETURN_IF_ERROR(inventory.Scan());
   const std::shared_ptr<const Snapshot> snapshot = inventory.snapshot();
+  PURSER_RETURN_IF_ERROR(CheckOverlaps(config.overlap, snapshot->overlaps));
   std::string text = "Would be advertised on this node now:\n";
   for (const std::unique_ptr<Resource>& resource : resources)
     text += DescribeResource(*resource, *snapshot);
+  if (resources.empty()) text += "nothing\n";
+  for (const Overlap& overlap : snapshot->overlaps) {
+    text += fmt::format("{} is selected by {} and {}: {}\n", overlap.device,
+                        overlap.first_pool, overlap.later_pool,
+                        config.overlap == OverlapPolicy::kAllow
+                            ? "both have it"
+                            : "the first has it");
+  }
+  text += DescribeWarnings(config);
   text += fmt::format("RDMA devices under {}:\n", config.sysfs_root);
   for (const Device& device : snapshot->devices) text += DescribeDevice(device);
   if (snapshot->devices.empty()) text += "none\n";

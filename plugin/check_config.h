@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "plugin/config.h"
+#include "plugin/config/config.h"
 
 namespace purser::plugin {
 

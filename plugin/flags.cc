@@ -33,11 +33,16 @@ ParsedFlags ParseFlags(int argc, char** argv, const std::string& version) {
   app.footer(kFooter);
   app.set_version_flag("--version", "purser-device-plugin " + version);
   auto* config =
-      app.add_option("--config", flags.config, "Configuration file (YAML)");
+      app.add_option("--config", flags.config,
+                     "Configuration file: YAML, or the JSON of the shared RDMA "
+                     "or the SR-IOV network device plugin");
   app.add_option("--check-config", flags.check_config,
                  "Check this file, print what would be advertised on this "
                  "node, and exit")
       ->excludes(config);
+  app.add_option("--resource-prefix", flags.parse.sriov_resource_prefix,
+                 "Of resources in an SR-IOV plugin's file that have none "
+                 "(default intel.com)");
   app.add_option("--kubelet-root-dir", flags.kubelet_root_dir,
                  "The kubelet's --root-dir (default /var/lib/kubelet)");
   app.add_option("--registration", flags.registration,
@@ -77,7 +82,7 @@ absl::StatusOr<Config> ConfigFromFlags(const Flags& flags) {
       flags.check_config.empty() ? flags.config : flags.check_config;
   Config config;
   if (!path.empty()) {
-    PURSER_ASSIGN_OR_RETURN(config, LoadConfig(path));
+    PURSER_ASSIGN_OR_RETURN(config, LoadConfig(path, flags.parse));
   }
   if (flags.kubelet_root_dir) {
     if (flags.kubelet_root_dir->empty() ||

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "plugin/config.h"
+#include "plugin/config/config.h"
 
 namespace purser::plugin {
 
@@ -13,6 +13,7 @@ namespace purser::plugin {
 struct Flags {
   std::string config;        // path; "": defaults
   std::string check_config;  // path
+  ParseOptions parse;
   std::optional<std::string> kubelet_root_dir, registration, installation,
       sysfs_root, dev_root, metrics_address, log_level;
   bool events = true;

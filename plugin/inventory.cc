@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/proc.h"
 #include "base/status_macros.h"
+#include "plugin/inventory_log.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::plugin {
@@ -19,29 +21,6 @@ const char* PortStateName(int port_state) {
   return port_state >= 0 && port_state < static_cast<int>(kNames.size())
              ? kNames[static_cast<size_t>(port_state)]
              : "UNKNOWN";
-}
-
-const Device* Find(const Snapshot* snapshot, const std::string& name) {
-  if (snapshot == nullptr) return nullptr;
-  for (const Device& device : snapshot->devices) {
-    if (device.sysfs.name == name) return &device;
-  }
-  return nullptr;
-}
-
-void LogDevice(const Device& device, std::string_view change) {
-  const rdma::SysfsDevice& sysfs = device.sysfs;
-  if (device.health == DeviceHealth::kHealthy) {
-    base::LogInfo(change, {{"device", sysfs.name},
-                           {"driver", sysfs.driver},
-                           {"ports", PortSummary(sysfs)},
-                           {"uverbs", sysfs.uverbs}});
-  } else {
-    base::LogWarn(change, {{"device", sysfs.name},
-                           {"driver", sysfs.driver},
-                           {"health", DeviceHealthName(device.health)},
-                           {"reason", device.reason}});
-  }
 }
 
 }  // namespace
@@ -86,13 +65,28 @@ std::string Snapshot::device_names() const {
   return names;
 }
 
+std::vector<const Device*> Snapshot::members(const std::string& pool) const {
+  std::vector<const Device*> found;
+  if (const auto entry = pools.find(pool); entry != pools.end())
+    for (const size_t index : entry->second) found.push_back(&devices[index]);
+  return found;
+}
+
+InventoryOptions::InventoryOptions(const Config& config)
+    : pools(config.pools),
+      overlap(config.overlap),
+      wants_max_qp(config.queue_pairs.enabled && !config.queue_pairs.capacity) {
+}
+
 Inventory::Inventory(const rdma::Discovery& discovery,
                      std::filesystem::path dev_root,
-                     std::vector<PoolConfig> pools, bool allow_overlap)
+                     std::filesystem::path proc_root, InventoryOptions options,
+                     QueuePairLimits* limits)
     : discovery_(discovery),
       dev_root_(std::move(dev_root)),
-      pools_(std::move(pools)),
-      allow_overlap_(allow_overlap) {}
+      proc_root_(std::move(proc_root)),
+      limits_(limits),
+      options_(std::move(options)) {}
 
 absl::Status Inventory::Scan() {
   absl::StatusOr<Snapshot> read = Read();
@@ -106,13 +100,28 @@ absl::Status Inventory::Scan() {
   }
   if (std::exchange(last_scan_failed_, false))
     base::LogInfo("discovery of RDMA devices works again");
-  AssignPools(*read);
+  Assign(*read);
+  Publish(*std::move(read));
+  return absl::OkStatus();
+}
+
+void Inventory::Configure(InventoryOptions options) {
+  options_ = std::move(options);
+  overlaps_logged_.clear();
+  const std::shared_ptr<const Snapshot> last = snapshot();
+  if (last == nullptr) return;
+  Snapshot anew = *last;
+  for (Device& device : anew.devices) AskMaxQp(device);
+  Assign(anew);
+  Publish(std::move(anew));
+}
+
+void Inventory::Publish(Snapshot anew) {
   const std::shared_ptr<const Snapshot> before = snapshot();
-  auto after = std::make_shared<const Snapshot>(*std::move(read));
+  auto after = std::make_shared<const Snapshot>(std::move(anew));
   LogChanges(before.get(), *after);
   std::lock_guard lock(mutex_);
   snapshot_ = std::move(after);
-  return absl::OkStatus();
 }
 
 std::shared_ptr<const Snapshot> Inventory::snapshot() const {
@@ -120,14 +129,33 @@ std::shared_ptr<const Snapshot> Inventory::snapshot() const {
   return snapshot_;
 }
 
-absl::StatusOr<Snapshot> Inventory::Read() const {
+absl::StatusOr<Snapshot> Inventory::Read() {
   PURSER_ASSIGN_OR_RETURN(std::vector<rdma::SysfsDevice> devices,
                           discovery_.Devices());
+  network_.sees_function_netdevs = discovery_.SeesFunctionNetdevs();
+  network_.default_route_netdevs =
+      base::ProcReader(proc_root_).DefaultRouteNetdevs();
   Snapshot snapshot;
   snapshot.rdma_cm = discovery_.HasRdmaCm();
-  for (rdma::SysfsDevice& device : devices)
+  for (rdma::SysfsDevice& device : devices) {
     snapshot.devices.push_back(Judge(std::move(device)));
+    AskMaxQp(snapshot.devices.back());
+  }
   return snapshot;
+}
+
+void Inventory::AskMaxQp(Device& device) {
+  device.max_qp.reset();
+  device.max_qp_unknown.clear();
+  if (!options_.wants_max_qp || limits_ == nullptr ||
+      device.health == DeviceHealth::kIncomplete)
+    return;
+  const absl::StatusOr<uint64_t> max_qp = limits_->MaxQp(device.sysfs);
+  if (max_qp.ok()) {
+    device.max_qp = *max_qp;
+  } else {
+    device.max_qp_unknown = std::string(max_qp.status().message());
+  }
 }
 
 Device Inventory::Judge(rdma::SysfsDevice sysfs) const {
@@ -163,70 +191,28 @@ Device Inventory::Judge(rdma::SysfsDevice sysfs) const {
   return device;
 }
 
-void Inventory::AssignPools(Snapshot& snapshot) {
-  std::vector<const PoolConfig*> owner(snapshot.devices.size(), nullptr);
-  for (const PoolConfig& pool : pools_) {
-    std::vector<size_t>& members = snapshot.pools[pool.full_name()];
-    for (size_t i = 0; i < snapshot.devices.size(); ++i) {
-      const Device& device = snapshot.devices[i];
-      if (device.health == DeviceHealth::kIncomplete ||
-          !Matches(pool.selectors, device.sysfs))
-        continue;
-      if (owner[i] == nullptr || allow_overlap_) {
-        owner[i] = &pool;
-        members.push_back(i);
-      } else if (overlaps_logged_
-                     .insert(device.sysfs.name + " " + pool.full_name())
-                     .second) {
-        base::LogWarn(
-            "device is selected by two pools; the first has it (set "
-            "resources.allowOverlap to give it to both)",
-            {{"device", device.sysfs.name},
-             {"has_it", owner[i]->full_name()},
-             {"goes_without", pool.full_name()}});
-      }
-    }
-  }
-}
-
-void Inventory::LogChanges(const Snapshot* before, const Snapshot& after) {
-  for (const Device& device : after.devices) {
-    const Device* old = Find(before, device.sysfs.name);
-    if (old == nullptr) {
-      LogDevice(device, "RDMA device found");
-    } else if (old->health != device.health || old->reason != device.reason) {
-      LogDevice(device, "RDMA device changed");
-    }
-  }
-  if (before != nullptr) {
-    for (const Device& device : before->devices) {
-      if (Find(&after, device.sysfs.name) == nullptr)
-        base::LogWarn("RDMA device is gone", {{"device", device.sysfs.name}});
-    }
-  }
-  if (!after.devices.empty() && !after.rdma_cm &&
-      (before == nullptr || before->devices.empty() || before->rdma_cm)) {
-    base::LogWarn(
-        "no rdma_cm device: containers get none, and librdmacm will not work "
-        "in them; load the kernel module rdma_ucm");
-  }
-  const bool had_devices = before == nullptr || !before->devices.empty();
-  if (after.devices.empty() && had_devices) {
-    base::LogWarn(
-        "no RDMA device on this node: advertising 0 and looking again");
-  }
-  LogEmptyPools(before, after);
-}
-
-void Inventory::LogEmptyPools(const Snapshot* before, const Snapshot& after) {
-  for (const auto& [pool, members] : after.pools) {
-    if (!after.selects_none(pool) ||
-        (before != nullptr && before->selects_none(pool)))
+void Inventory::Assign(Snapshot& snapshot) {
+  std::vector<const rdma::SysfsDevice*> devices;
+  for (const Device& device : snapshot.devices)
+    devices.push_back(
+        device.health == DeviceHealth::kIncomplete ? nullptr : &device.sysfs);
+  PoolAssignment assignment =
+      AssignPools(options_.pools, options_.overlap, devices, network_);
+  snapshot.pools = std::move(assignment.pools);
+  snapshot.overlaps = std::move(assignment.overlaps);
+  if (options_.overlap == OverlapPolicy::kAllow) return;
+  for (const Overlap& overlap : snapshot.overlaps) {
+    if (!overlaps_logged_.insert(overlap.device + " " + overlap.later_pool)
+             .second)
       continue;
+    const bool refused = options_.overlap == OverlapPolicy::kRefuse;
     base::LogWarn(
-        "no RDMA device of this node is selected by the pool: advertising 0 of "
-        "it",
-        {{"pool", pool}, {"devices", after.device_names()}});
+        refused ? "device is selected by two pools; neither has it"
+                : "device is selected by two pools; the first has it (set "
+                  "resources.overlap to allow to give it to both)",
+        {{"device", overlap.device},
+         {"first", overlap.first_pool},
+         {"later", overlap.later_pool}});
   }
 }
 

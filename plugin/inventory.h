@@ -10,13 +10,16 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "plugin/config.h"
+#include "plugin/config/config.h"
+#include "plugin/pool_assignment.h"
+#include "plugin/queue_pair_limits.h"
 #include "rdma/discovery.h"
 
 namespace purser::plugin {
@@ -32,6 +35,10 @@ struct Device {
   rdma::SysfsDevice sysfs;
   DeviceHealth health = DeviceHealth::kHealthy;
   std::string reason;  // for people; empty when healthy
+  // Where it was asked for: how many queue pairs the device can have, or why
+  // that is not known.
+  std::optional<uint64_t> max_qp;
+  std::string max_qp_unknown;
 };
 
 struct Snapshot {
@@ -39,6 +46,9 @@ struct Snapshot {
   bool rdma_cm = false;         // whether /dev/infiniband/rdma_cm exists
   // Complete devices of each pool, by resource name; indices into `devices`.
   std::map<std::string, std::vector<size_t>> pools;
+  std::vector<Overlap> overlaps;
+
+  std::vector<const Device*> members(const std::string& pool) const;
 
   bool has_complete_device() const;
   // Whether the pool goes without a device although there are some.
@@ -46,34 +56,49 @@ struct Snapshot {
   std::string device_names() const;  // "mlx5_0,rxe0"
 };
 
-// Owned by App. Scan() belongs to the main thread; the rest may be called from
-// any. A failed scan leaves the last good snapshot in place: failure never
-// looks like "no devices".
+// What the inventory is asked for; by the configuration.
+struct InventoryOptions {
+  explicit InventoryOptions(const Config& config);
+  std::vector<PoolConfig> pools;
+  OverlapPolicy overlap = OverlapPolicy::kFirstWins;
+  bool wants_max_qp = false;
+};
+
+// Owned by App. Scan() and Configure() belong to the main thread; the rest may
+// be called from any. A failed scan leaves the last good snapshot in place:
+// failure never looks like "no devices".
 class Inventory {
  public:
+  // `limits` is asked for max_qp; it may be null where that is not wanted.
   Inventory(const rdma::Discovery& discovery, std::filesystem::path dev_root,
-            std::vector<PoolConfig> pools, bool allow_overlap);
+            std::filesystem::path proc_root, InventoryOptions options,
+            QueuePairLimits* limits = nullptr);
 
   // Reads sysfs anew and logs what changed. An error says what could not be
   // read.
   absl::Status Scan();
+  // Gives the devices of the last good scan to other pools.
+  void Configure(InventoryOptions options);
   // nullptr before the first good scan.
   std::shared_ptr<const Snapshot> snapshot() const;
   uint64_t scan_errors() const { return scan_errors_; }
 
  private:
-  absl::StatusOr<Snapshot> Read() const;
+  absl::StatusOr<Snapshot> Read();
   Device Judge(rdma::SysfsDevice sysfs) const;
-  void AssignPools(Snapshot& snapshot);
-  static void LogChanges(const Snapshot* before, const Snapshot& after);
-  static void LogEmptyPools(const Snapshot* before, const Snapshot& after);
+  void AskMaxQp(Device& device);
+  void Assign(Snapshot& snapshot);
+  void Publish(Snapshot snapshot);
 
   const rdma::Discovery& discovery_;
-  const std::filesystem::path dev_root_;
-  const std::vector<PoolConfig> pools_;
-  const bool allow_overlap_;
-  std::set<std::string> overlaps_logged_;  // main thread
-  bool last_scan_failed_ = false;          // main thread
+  const std::filesystem::path dev_root_, proc_root_;
+  QueuePairLimits* const limits_;
+  // The main thread's.
+  InventoryOptions options_;
+  NodeNetwork network_;
+  std::set<std::string> overlaps_logged_;
+  bool last_scan_failed_ = false;
+
   std::atomic<uint64_t> scan_errors_ = 0;
   mutable std::mutex mutex_;
   std::shared_ptr<const Snapshot> snapshot_ ABSL_GUARDED_BY(mutex_);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "node_view/live_view.h"
-#include "plugin/config.h"
+#include "plugin/config/config.h"
 #include "plugin/inventory.h"
 #include "plugin/resource_server.h"
 

@@ -1,41 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/pool_resource.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "plugin/device_access.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::plugin {
-namespace {
-
-std::vector<const Device*> Members(const Snapshot& snapshot,
-                                   const std::string& pool) {
-  std::vector<const Device*> members;
-  if (auto found = snapshot.pools.find(pool); found != snapshot.pools.end()) {
-    for (size_t index : found->second)
-      members.push_back(&snapshot.devices[index]);
-  }
-  return members;
-}
-
-// On the node and in the container alike: where libibverbs looks.
-void AddDeviceNode(const std::string& node,
-                   v1beta1::ContainerAllocateResponse* response) {
-  v1beta1::DeviceSpec* spec = response->add_devices();
-  spec->set_host_path("/dev/infiniband/" + node);
-  spec->set_container_path(spec->host_path());
-  spec->set_permissions("rw");
-}
-
-}  // namespace
 
 PoolResource::PoolResource(PoolConfig config)
     : config_(std::move(config)), name_(config_.full_name()) {}
 
 Advertisement PoolResource::Advertise(const Snapshot& snapshot) const {
-  const std::vector<const Device*> members = Members(snapshot, name_);
-  if (members.empty() || config_.rdma_hca_max == 0) return {};
-  UnitRange all{.first = 0, .count = config_.rdma_hca_max, .healthy = false};
+  const std::vector<const Device*> members = snapshot.members(name_);
+  if (members.empty()) return {};
+  UnitRange all{
+      .first = 0,
+      .count = config_.rdma_hca_max.value_or(SharesOfGidTables(members)),
+      .healthy = false};
+  if (all.count == 0) return {};
   for (const Device* device : members) {
     if (device->health == DeviceHealth::kHealthy) {
       all.healthy = true;
@@ -45,31 +30,41 @@ Advertisement PoolResource::Advertise(const Snapshot& snapshot) const {
     all.reason += fmt::format("{}{}: {}", all.reason.empty() ? "" : "; ",
                               device->sysfs.name, device->reason);
   }
-  return {{all}};
+  return {{all}, {}};
+}
+
+std::string PoolResource::Note(const Snapshot& snapshot) const {
+  return NoUnitsReason(name_, snapshot);
 }
 
 absl::StatusOr<v1beta1::ContainerAllocateResponse> PoolResource::Allocate(
     std::span<const std::string> /*ids*/, const Snapshot& snapshot) const {
   v1beta1::ContainerAllocateResponse response;
-  std::string names;
-  for (const Device* device : Members(snapshot, name_)) {
-    names += (names.empty() ? "" : ",") + device->sysfs.name;
-    AddDeviceNode(device->sysfs.uverbs, &response);
-    for (const std::string& umad : device->sysfs.umads)
-      AddDeviceNode(umad, &response);
-    for (const std::string& issm : device->sysfs.issms)
-      AddDeviceNode(issm, &response);
-  }
-  if (snapshot.rdma_cm) AddDeviceNode("rdma_cm", &response);
-  (*response.mutable_envs())[PoolDevicesVariable(
-      config_.resource_prefix, config_.resource_name)] = names;
-  for (const Mount& mount : config_.mounts) {
-    v1beta1::Mount* out = response.add_mounts();
-    out->set_host_path(mount.host_path);
-    out->set_container_path(mount.container_path);
-    out->set_read_only(mount.read_only);
-  }
+  GrantAccess(config_, snapshot.members(name_), snapshot, &response);
   return response;
+}
+
+uint32_t SharesOfGidTables(const std::vector<const Device*>& devices) {
+  std::optional<uint32_t> fewest;
+  for (const Device* device : devices) {
+    for (const rdma::PortStatus& port : device->sysfs.ports) {
+      if (port.link_layer != rdma::LinkLayer::kEthernet ||
+          port.gid_table_length == 0)
+        continue;
+      // One pair is the node's own.
+      const uint32_t shares = std::max(port.gid_table_length / 2, 2u) - 1;
+      fewest = std::min(fewest.value_or(shares), shares);
+    }
+  }
+  return fewest.value_or(PoolConfig::kDefaultShares);
+}
+
+std::string NoUnitsReason(const std::string& pool, const Snapshot& snapshot) {
+  if (!snapshot.has_complete_device())
+    return "no usable RDMA device on this node";
+  if (!snapshot.selects_none(pool)) return "";
+  return fmt::format("none of this node's RDMA devices ({}) is selected",
+                     snapshot.device_names());
 }
 
 }  // namespace purser::plugin

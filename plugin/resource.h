@@ -19,6 +19,9 @@ class Resource {
   virtual ~Resource() = default;
   virtual const std::string& name() const = 0;  // "rdma/hca"
   virtual Advertisement Advertise(const Snapshot& snapshot) const = 0;
+  // What to know of that figure, such as why it is 0; for people, "" if
+  // nothing.
+  virtual std::string Note(const Snapshot& /*snapshot*/) const { return ""; }
   // `ids` were checked against Advertise(snapshot).
   virtual absl::StatusOr<v1beta1::ContainerAllocateResponse> Allocate(
       std::span<const std::string> ids, const Snapshot& snapshot) const = 0;

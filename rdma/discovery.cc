@@ -2,12 +2,12 @@
 #include "rdma/discovery.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <map>
 #include <optional>
 
 #include "base/status_macros.h"
+#include "rdma/bus.h"
 #include "rdma/sysfs.h"
 #include "rdma/verbs.h"
 #include "spdlog/fmt/fmt.h"
@@ -16,28 +16,6 @@ namespace purser::rdma {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A port has up to 256 GIDs on hardware (1024 on soft-RoCE); those of its
-// netdevs fill the table from below.
-constexpr int kMaxGidsRead = 256;
-
-// An attribute that a device may lack, or that its driver cannot answer just
-// now.
-std::string Optional(const fs::path& path) {
-  return ReadAttribute(path).value_or("");
-}
-
-// The number that a text begins with: "4: ACTIVE", "0x1a", "-1".
-int64_t LeadingNumber(std::string_view text, int64_t otherwise) {
-  int base = 10;
-  if (text.starts_with("0x")) {
-    text.remove_prefix(2);
-    base = 16;
-  }
-  int64_t value = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return value;
-}
 
 // "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)".
 uint64_t RateMbps(std::string_view text) {
@@ -52,76 +30,22 @@ LinkLayer ParseLinkLayer(std::string_view text) {
   return LinkLayer::kUnknown;
 }
 
-// 0000:3b:00.0; the domain may be longer (behind VMD).
-bool IsPciAddress(std::string_view name) {
-  if (name.size() < 12 || name[name.size() - 2] != '.') return false;
-  const size_t colon = name.size() - 8;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (i == colon || i == colon + 3) {
-      if (name[i] != ':') return false;
-    } else if (i != name.size() - 2 &&
-               std::isxdigit(static_cast<unsigned char>(name[i])) == 0) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// "0x15b3" -> "15b3".
-std::string HexId(std::string text) {
-  if (text.starts_with("0x")) text.erase(0, 2);
-  return text;
-}
-
-// "mlx5_core.sf", the driver of an auxiliary device, -> "mlx5_core".
-std::string ModuleOf(std::string driver) {
-  return driver.substr(0, driver.find('.'));
-}
-
-std::vector<std::string> GidNetdevs(const fs::path& port) {
-  std::vector<std::string> netdevs;
-  for (int index = 0; index < kMaxGidsRead; ++index) {
-    const absl::StatusOr<std::string> name =
-        ReadAttribute(port / "gid_attrs" / "ndevs" / std::to_string(index));
-    if (!name.ok()) {
-      if (IsGone(name.status())) break;  // the table's end
-      continue;                          // EINVAL: an empty entry
-    }
-    if (!name->empty() &&
-        std::find(netdevs.begin(), netdevs.end(), *name) == netdevs.end())
-      netdevs.push_back(*name);
-  }
-  return netdevs;
-}
-
-// InfiniBand GIDs name no netdev: take the function's own of that port.
-std::vector<std::string> FunctionNetdevs(const fs::path& device,
-                                         uint8_t port_num) {
-  std::vector<std::string> netdevs;
-  const auto names = ListDirectory(device / "device" / "net");
-  if (!names.ok()) return netdevs;
-  for (const std::string& name : *names) {
-    const int64_t dev_port = LeadingNumber(
-        Optional(device / "device" / "net" / name / "dev_port"), 0);
-    if (dev_port + 1 == port_num) netdevs.push_back(name);
-  }
-  return netdevs;
-}
-
 PortStatus ReadPort(const fs::path& device, uint8_t port_num) {
   const fs::path port = device / "ports" / std::to_string(port_num);
   PortStatus status;
   status.port_num = port_num;
   status.port_state =
-      static_cast<int>(LeadingNumber(Optional(port / "state"), 0));
-  status.phys_state =
-      static_cast<int>(LeadingNumber(Optional(port / "phys_state"), 0));
-  status.link_layer = ParseLinkLayer(Optional(port / "link_layer"));
-  status.rate_mbps = RateMbps(Optional(port / "rate"));
-  status.lid = static_cast<uint16_t>(LeadingNumber(Optional(port / "lid"), 0));
-  status.netdevs = GidNetdevs(port);
-  if (status.netdevs.empty())
-    status.netdevs = FunctionNetdevs(device, port_num);
+      static_cast<int>(LeadingNumber(OptionalAttribute(port / "state"), 0));
+  status.phys_state = static_cast<int>(
+      LeadingNumber(OptionalAttribute(port / "phys_state"), 0));
+  status.link_layer = ParseLinkLayer(OptionalAttribute(port / "link_layer"));
+  status.rate_mbps = RateMbps(OptionalAttribute(port / "rate"));
+  status.lid =
+      static_cast<uint16_t>(LeadingNumber(OptionalAttribute(port / "lid"), 0));
+  status.gid_table_length =
+      static_cast<uint32_t>(OptionalDirectory(port / "gids").size());
+  status.first_pkey = OptionalAttribute(port / "pkeys" / "0");
+  status.netdevs = PortNetdevs(device, port_num);
   return status;
 }
 
@@ -141,35 +65,29 @@ absl::StatusOr<std::vector<PortStatus>> ReadPorts(const fs::path& device) {
   return ports;
 }
 
-// Fills what comes from the bus: `device` links to the PCI function, or to an
-// auxiliary device (sub-function) somewhere below it.
-void ReadBus(const fs::path& device, SysfsDevice& out) {
-  std::error_code error;
-  fs::path bus = fs::canonical(device / "device", error);
-  if (error) return;
-  for (; bus.has_relative_path(); bus = bus.parent_path()) {
-    if (out.driver.empty()) out.driver = ModuleOf(LinkName(bus / "driver"));
-    if (!IsPciAddress(bus.filename().string())) continue;
-    out.pci_address = bus.filename().string();
-    out.vendor_id = HexId(Optional(bus / "vendor"));
-    out.device_id = HexId(Optional(bus / "device"));
-    out.numa_node =
-        static_cast<int>(LeadingNumber(Optional(bus / "numa_node"), -1));
-    return;
-  }
-}
-
 // Soft-RoCE and soft-iWARP have no bus and no driver link: the node type tells
 // them apart.
 void ReadVirtual(const fs::path& device, SysfsDevice& out) {
   constexpr int64_t kNodeCa = 1, kNodeRnic = 4;
-  const int64_t node_type = LeadingNumber(Optional(device / "node_type"), 0);
+  const int64_t node_type =
+      LeadingNumber(OptionalAttribute(device / "node_type"), 0);
   if (node_type == kNodeCa) out.driver = "rdma_rxe";
   if (node_type == kNodeRnic) out.driver = "siw";
-  out.parent_netdev = Optional(device / "parent");
+  out.parent_netdev = OptionalAttribute(device / "parent");
   for (const PortStatus& port : out.ports)
     if (out.parent_netdev.empty() && !port.netdevs.empty())
       out.parent_netdev = port.netdevs.front();
+}
+
+std::vector<std::string> BondsOf(const fs::path& sysfs_root,
+                                 const SysfsDevice& device) {
+  std::vector<std::string> netdevs;
+  for (const PortStatus& port : device.ports)
+    netdevs.insert(netdevs.end(), port.netdevs.begin(), port.netdevs.end());
+  for (const Netdev& netdev : device.function.netdevs)
+    netdevs.push_back(netdev.name);
+  if (!device.parent_netdev.empty()) netdevs.push_back(device.parent_netdev);
+  return BondNetdevs(sysfs_root, netdevs);
 }
 
 // The character devices of each RDMA device, by its name.
@@ -183,7 +101,7 @@ absl::StatusOr<CharacterDevices> ReadCharacterDevices(const fs::path& root) {
     return names.status();
   }
   for (const std::string& name : *names) {
-    const std::string ibdev = Optional(root / name / "ibdev");
+    const std::string ibdev = OptionalAttribute(root / name / "ibdev");
     if (!ibdev.empty()) devices[ibdev].push_back(name);
   }
   return devices;
@@ -212,11 +130,14 @@ absl::StatusOr<SysfsDevice> ReadDevice(const fs::path& sysfs_root,
   out.name = name;
   PURSER_ASSIGN_OR_RETURN(out.ports, ReadPorts(device));
   PURSER_ASSIGN_OR_RETURN(out.node_guid, ReadAttribute(device / "node_guid"));
-  ReadBus(device, out);
   std::error_code error;
   if (fs::exists(device / "parent", error) ||
-      !fs::exists(fs::symlink_status(device / "device", error)))
+      !fs::exists(fs::symlink_status(device / "device", error))) {
     ReadVirtual(device, out);
+  } else {
+    ReadBus(device, out);
+  }
+  out.bond_netdevs = BondsOf(sysfs_root, out);
   out.provider = queue_memory::ProviderFromName(out.driver.c_str());
   if (const auto found = classes.uverbs.find(name);
       found != classes.uverbs.end())
@@ -273,29 +194,37 @@ absl::StatusOr<SysfsDevice> Discovery::Device(const std::string& name) const {
 
 std::string Discovery::Fingerprint() const {
   const fs::path classes = sysfs_root_ / "class";
-  auto names_in = [](const fs::path& directory) {
-    return ListDirectory(directory).value_or(std::vector<std::string>{});
-  };
   std::string text;
-  for (const std::string& name : names_in(classes / "infiniband")) {
+  for (const std::string& name : OptionalDirectory(classes / "infiniband")) {
     const fs::path device = classes / "infiniband" / name;
-    text += name + ' ' + Optional(device / "parent") + '\n';
-    for (const std::string& netdev : names_in(device / "device" / "net"))
+    text += name + ' ' + OptionalAttribute(device / "parent") + '\n';
+    for (const std::string& netdev :
+         OptionalDirectory(device / "device" / "net"))
       text += netdev + '\n';
-    for (const std::string& port : names_in(device / "ports")) {
+    for (const std::string& port : OptionalDirectory(device / "ports")) {
       text += port;
       for (const char* attribute :
            {"state", "phys_state", "link_layer", "lid", "gid_attrs/ndevs/0"})
-        text += ' ' + Optional(device / "ports" / port / attribute);
+        text += ' ' + OptionalAttribute(device / "ports" / port / attribute);
       text += '\n';
     }
   }
   const fs::path verbs = classes / "infiniband_verbs";
-  for (const std::string& name : names_in(verbs))
-    text += name + ' ' + Optional(verbs / name / "ibdev") + '\n';
-  for (const std::string& name : names_in(dev_root_ / "infiniband"))
+  for (const std::string& name : OptionalDirectory(verbs))
+    text += name + ' ' + OptionalAttribute(verbs / name / "ibdev") + '\n';
+  for (const std::string& name : OptionalDirectory(dev_root_ / "infiniband"))
     text += name + '\n';
   return text;
+}
+
+bool Discovery::SeesFunctionNetdevs() const {
+  const fs::path net = sysfs_root_ / "class" / "net";
+  std::error_code error;
+  for (const std::string& name : OptionalDirectory(net)) {
+    if (fs::exists(fs::symlink_status(net / name / "device", error)))
+      return true;
+  }
+  return false;
 }
 
 bool Discovery::HasRdmaCm() const {

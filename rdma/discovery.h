@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "queue_memory/queue_memory.h"
+#include "rdma/function.h"
 
 namespace purser::rdma {
 
@@ -28,6 +29,8 @@ struct PortStatus {
   LinkLayer link_layer = LinkLayer::kUnknown;
   uint64_t rate_mbps = 0;  // 0: not told
   uint16_t lid = 0;
+  uint32_t gid_table_length = 0;
+  std::string first_pkey;            // "0xffff"; "" on Ethernet
   std::vector<std::string> netdevs;  // of the port's GIDs, without repeats
   bool active() const { return port_state == 4; }
 };
@@ -41,7 +44,10 @@ struct SysfsDevice {
   std::string vendor_id, device_id;  // 4 hex digits, lower case, without 0x; ""
                                      // for virtual devices
   std::string parent_netdev;         // of soft-RoCE and soft-iWARP
-  int numa_node = -1;                // -1: not known
+  Function function;
+  // Bonds over the device's netdevs, and the slaves of those that are bonds.
+  std::vector<std::string> bond_netdevs;
+  int numa_node = -1;  // -1: not known
   std::vector<PortStatus> ports;
   std::string uverbs;  // uverbs0; "" while the driver has not made it
   std::vector<std::string> umads, issms;  // umad0, issm0
@@ -61,6 +67,10 @@ class Discovery {
   // LID, or the name of its network interface has changed since. Much cheaper
   // than Devices(): nine files and four directories for a device with one port.
   std::string Fingerprint() const;
+  // Whether any netdev that is seen from here belongs to a device of the bus.
+  // If not, this is a pod's network namespace, and a function without a netdev
+  // may have one.
+  bool SeesFunctionNetdevs() const;
   // Whether dev_root/infiniband/rdma_cm exists.
   bool HasRdmaCm() const;
 

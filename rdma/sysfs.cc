@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <memory>
 
 #include "rdma/verbs.h"
@@ -44,6 +45,25 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(
   if (errno != 0) return StatusOf(errno, "list " + path.string());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::string OptionalAttribute(const std::filesystem::path& path) {
+  return ReadAttribute(path).value_or("");
+}
+
+std::vector<std::string> OptionalDirectory(const std::filesystem::path& path) {
+  return ListDirectory(path).value_or(std::vector<std::string>{});
+}
+
+int64_t LeadingNumber(std::string_view text, int64_t otherwise) {
+  int base = 10;
+  if (text.starts_with("0x")) {
+    text.remove_prefix(2);
+    base = 16;
+  }
+  int64_t value = otherwise;
+  std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return value;
 }
 
 std::string LinkName(const std::filesystem::path& path) {

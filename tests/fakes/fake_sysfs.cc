@@ -7,6 +7,7 @@
 namespace purser::fakes {
 namespace {
 
+constexpr char kPciBus[] = "sys/devices/pci0000:00/0000:00:02.0/";
 constexpr char kNoGid[] = "0000:0000:0000:0000:0000:0000:0000:0000";
 constexpr char kLinkLocal[] = "fe80:0000:0000:0000:5054:00ff:fe12:3456";
 constexpr char kIpv4Mapped[] = "0000:0000:0000:0000:0000:ffff:c000:0201";
@@ -80,10 +81,22 @@ SysfsFakeDevice SysfsMlx5Vf(std::string name, std::string netdev) {
   return device;
 }
 
+SysfsFakeDevice SysfsMlx5VfOf(std::string name, int index) {
+  SysfsFakeDevice device =
+      SysfsMlx5Vf(std::move(name), "ens1f0v" + std::to_string(index));
+  device.pci_address = "0000:3b:00." + std::to_string(index + 2);
+  device.pf_address = "0000:3b:00.0";
+  device.pf_netdev = "ens1f0";
+  device.index = index;
+  return device;
+}
+
 SysfsFakeDevice SysfsMlx5Sf(std::string name, std::string netdev) {
   SysfsFakeDevice device{.name = std::move(name),
                          .pci_address = "0000:3b:00.0",
                          .auxiliary = "mlx5_core.sf.4"};
+  device.pf_netdev = "ens1f0";
+  device.index = 88;
   device.ports[0].gids = RoceGids(netdev);
   return device;
 }
@@ -118,8 +131,7 @@ std::string FakeSysfs::PortDirectory(const std::string& device,
 
 void FakeSysfs::AddDevice(const SysfsFakeDevice& device) {
   std::string bus = "sys/devices/virtual";
-  if (!device.pci_address.empty())
-    bus = "sys/devices/pci0000:00/0000:00:02.0/" + device.pci_address;
+  if (!device.pci_address.empty()) bus = kPciBus + device.pci_address;
   if (!device.auxiliary.empty()) bus += "/" + device.auxiliary;
   devices_[device.name] = {device, bus, {}};
 
@@ -149,30 +161,66 @@ void FakeSysfs::AddDevice(const SysfsFakeDevice& device) {
 
 void FakeSysfs::WriteBus(const SysfsFakeDevice& device,
                          const std::string& bus) {
-  const std::string pci =
-      "sys/devices/pci0000:00/0000:00:02.0/" + device.pci_address;
+  const std::string pci = kPciBus + device.pci_address;
   tree_.Write(pci + "/vendor", device.vendor + "\n");
   tree_.Write(pci + "/device", device.device + "\n");
-  tree_.Write(pci + "/class", "0x020000\n");
+  tree_.Write(pci + "/class", device.pci_class + "\n");
   tree_.Write(pci + "/numa_node", std::to_string(device.numa_node) + "\n");
+  if (!device.acpi_index.empty())
+    tree_.Write(pci + "/acpi_index", device.acpi_index + "\n");
+  if (device.virtual_functions > 0)
+    tree_.Write(pci + "/sriov_numvfs",
+                std::to_string(device.virtual_functions) + "\n");
   tree_.Directory("sys/bus/pci/drivers/" + device.driver);
   tree_.Link(pci + "/driver",
              tree_.path("sys/bus/pci/drivers/" + device.driver));
   tree_.Link("sys/bus/pci/devices/" + device.pci_address,
              "../../../" + pci.substr(4));
-  for (const auto& [netdev, dev_port] : device.netdevs) {
-    tree_.Write(bus + "/net/" + netdev + "/dev_port",
-                std::to_string(dev_port) + "\n");
-    tree_.Link("sys/class/net/" + netdev,
-               "../../" + bus.substr(4) + "/net/" + netdev);
-  }
+  if (!device.pf_address.empty()) WritePhysicalFunction(device);
+  WriteNetdevs(device, bus);
   if (bus != pci) {  // a sub-function
+    tree_.Write(bus + "/sfnum", std::to_string(device.index) + "\n");
     tree_.Directory("sys/bus/auxiliary/drivers/mlx5_core.sf");
     tree_.Link(bus + "/driver",
                tree_.path("sys/bus/auxiliary/drivers/mlx5_core.sf"));
+    if (!device.pf_netdev.empty())
+      tree_.Write(pci + "/net/" + device.pf_netdev + "/type", "1\n");
   }
   tree_.Link(DirectoryOf(device.name) + "/device",
              "../../../" + bus.substr(bus.rfind('/') + 1));
+}
+
+void FakeSysfs::WritePhysicalFunction(const SysfsFakeDevice& device) {
+  const std::string pf = kPciBus + device.pf_address;
+  tree_.Write(pf + "/net/" + device.pf_netdev + "/type", "1\n");
+  tree_.Link(pf + "/virtfn" + std::to_string(device.index),
+             "../" + device.pci_address);
+  tree_.Link(kPciBus + device.pci_address + "/physfn",
+             "../" + device.pf_address);
+}
+
+void FakeSysfs::WriteNetdevs(const SysfsFakeDevice& device,
+                             const std::string& bus) {
+  for (const auto& [netdev, dev_port] : device.netdevs) {
+    const std::string directory = bus + "/net/" + netdev;
+    const bool infiniband =
+        device.ports.at(static_cast<size_t>(dev_port)).link_layer ==
+        "InfiniBand";
+    tree_.Write(directory + "/dev_port", std::to_string(dev_port) + "\n");
+    tree_.Write(directory + "/type", infiniband ? "32\n" : "1\n");
+    tree_.Link(directory + "/device", "../..");
+    tree_.Link("sys/class/net/" + netdev, "../../" + directory.substr(4));
+  }
+}
+
+void FakeSysfs::AddBond(const std::string& bond,
+                        const std::vector<std::string>& slaves) {
+  std::string names;
+  for (const std::string& slave : slaves) {
+    names += (names.empty() ? "" : " ") + slave;
+    tree_.Link("sys/class/net/" + slave + "/master", "../" + bond);
+  }
+  tree_.Write("sys/class/net/" + bond + "/bonding/slaves", names + "\n");
 }
 
 void FakeSysfs::WritePort(const std::string& device, int port_num,
@@ -186,6 +234,8 @@ void FakeSysfs::WritePort(const std::string& device, int port_num,
   char lid[16];
   std::snprintf(lid, sizeof(lid), "0x%x\n", static_cast<unsigned>(port.lid));
   tree_.Write(directory + "/lid", lid);
+  if (port.link_layer == "InfiniBand")
+    tree_.Write(directory + "/pkeys/0", port.pkey + "\n");
   for (int index = 0; index < port.gid_table_length; ++index)
     ClearGid(device, port_num, index);
   for (const SysfsGid& gid : port.gids) SetGid(device, port_num, gid);

@@ -29,6 +29,7 @@ struct SysfsPort {
   int phys_state = 5;  // LinkUp
   std::string rate = "100 Gb/sec (4X EDR)";
   int lid = 0;
+  std::string pkey = "0xffff";
   int gid_table_length = 8;
   std::vector<SysfsGid> gids;
 };
@@ -41,8 +42,13 @@ struct SysfsFakeDevice {
   std::string pci_address;  // "": a virtual device
   std::string auxiliary;    // "mlx5_core.sf.4": a sub-function of that function
   std::string vendor = "0x15b3", device = "0x1017", driver = "mlx5_core";
+  std::string pci_class = "0x020000", acpi_index;
   int numa_node = 0;
-  std::map<std::string, int> netdevs;  // of the PCI function: name -> dev_port
+  std::string pf_address;     // of a virtual function: its physical one
+  std::string pf_netdev;      // of the physical function
+  int index = 0;              // of a virtual function, or a sub-function
+  int virtual_functions = 0;  // configured on a physical function
+  std::map<std::string, int> netdevs;  // of the function: name -> dev_port
   std::vector<SysfsPort> ports = {SysfsPort{}};
   bool uverbs = true;  // false: the driver has not made it yet
   bool mad = true;     // umad and issm, one each per port
@@ -54,6 +60,9 @@ SysfsFakeDevice SysfsSiw(std::string name, std::string netdev);
 // Port 1 InfiniBand (netdev ib0), port 2 Ethernet (netdev ens1f1).
 SysfsFakeDevice SysfsMlx5TwoPorts(std::string name);
 SysfsFakeDevice SysfsMlx5Vf(std::string name, std::string netdev);
+// Virtual function 0000:3b:00.<index + 2> of 0000:3b:00.0, whose netdev is
+// ens1f0.
+SysfsFakeDevice SysfsMlx5VfOf(std::string name, int index);
 // A sub-function of 0000:3b:00.0.
 SysfsFakeDevice SysfsMlx5Sf(std::string name, std::string netdev);
 // No netdev, no umad.
@@ -77,6 +86,8 @@ class FakeSysfs {
                     const std::string& link_layer);
   void SetGid(const std::string& device, int port_num, const SysfsGid& gid);
   void ClearGid(const std::string& device, int port_num, int index);
+  // Makes `bond` a bond over `slaves`.
+  void AddBond(const std::string& bond, const std::vector<std::string>& slaves);
   void RenameNetdev(const std::string& from, const std::string& to);
 
   // devices/… directory of a device, relative to the tree's root, for faults of
@@ -85,6 +96,8 @@ class FakeSysfs {
 
  private:
   void WriteBus(const SysfsFakeDevice& device, const std::string& bus);
+  void WritePhysicalFunction(const SysfsFakeDevice& device);
+  void WriteNetdevs(const SysfsFakeDevice& device, const std::string& bus);
   void WritePort(const std::string& device, int port_num,
                  const SysfsPort& port);
   std::string PortDirectory(const std::string& device, int port_num) const;

@@ -131,6 +131,20 @@ TEST_F(ProcTest, NodeMemory) {
   EXPECT_EQ(memory->available_bytes, 1998340u * 1024);
 }
 
+TEST_F(ProcTest, NetdevsOfTheDefaultRoute) {
+  EXPECT_THAT(ProcReader(tree_.root()).DefaultRouteNetdevs(),
+              testing::IsEmpty());
+  tree_.Write("net/route",
+              "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\t"
+              "Mask\t\tMTU\tWindow\tIRTT\n"
+              "eth0\t00000000\t0102000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+              "tun0\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0\n"
+              "eth1\t0002000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+              "cut\t00000000\n");
+  EXPECT_THAT(ProcReader(tree_.root()).DefaultRouteNetdevs(),
+              testing::ElementsAre("eth0"));
+}
+
 TEST_F(ProcTest, GarbledNodeMemory) {
   EXPECT_EQ(Memory().status().code(), absl::StatusCode::kNotFound);
   tree_.Write("meminfo", "MemTotal: 1 kB\n");

@@ -24,6 +24,29 @@ std::string Faults(std::string_view text, Read read) {
   return std::string(status.message());
 }
 
+TEST(StrictYamlTest, AMapStandsForAListOfOne) {
+  std::vector<std::string> names;
+  auto read = [&](YamlMap root) {
+    names.clear();
+    for (YamlMap map : root.MapOrMaps("all"))
+      map.String("name", &names.emplace_back());
+  };
+  EXPECT_EQ(Faults("all: {name: a}", read), "");
+  EXPECT_THAT(names, ElementsAre("a"));
+  EXPECT_EQ(Faults("all: [{name: a}, {name: b}]", read), "");
+  EXPECT_THAT(names, ElementsAre("a", "b"));
+  EXPECT_EQ(Faults("other: 1",
+                   [&](YamlMap root) {
+                     read(root);
+                     EXPECT_EQ(root.Text("other"), "1");
+                     EXPECT_EQ(root.Text("all"), "");
+                   }),
+            "");
+  EXPECT_THAT(names, testing::IsEmpty());
+  EXPECT_EQ(Faults("all: x", read),
+            "c.yaml:1:6: all: must be a list of maps, not \"x\"");
+}
+
 TEST(StrictYamlTest, ReadsAWholeDocument) {
   std::string level, quoted;
   bool flag = false;

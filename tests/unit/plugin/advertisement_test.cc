@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "deviceplugin/v1beta1/api.pb.h"
+#include "plugin/config/unit_limit.h"
 
 namespace purser::plugin {
 namespace {
@@ -33,6 +34,26 @@ TEST(Advertisement, SerializesWhatTheKubeletParses) {
   EXPECT_FALSE(parsed.devices(0).has_topology());
   EXPECT_EQ(advertisement.capacity(), 13u);
   EXPECT_EQ(advertisement.allocatable(), 12u);
+}
+
+TEST(Advertisement, NamedUnitsComeByTheirNames) {
+  const Advertisement advertisement{
+      {},
+      {NamedUnit{.id = "0000:3b:00.2"},
+       NamedUnit{.id = "rxe0", .healthy = false, .reason = "port 1 DOWN"}}};
+  v1beta1::ListAndWatchResponse parsed;
+  ASSERT_TRUE(parsed.ParseFromString(SerializeListAndWatch(advertisement)));
+  ASSERT_EQ(parsed.devices_size(), 2);
+  EXPECT_EQ(parsed.devices(0).id(), "0000:3b:00.2");
+  EXPECT_EQ(parsed.devices(0).health(), "Healthy");
+  EXPECT_EQ(parsed.devices(1).health(), "Unhealthy");
+  EXPECT_EQ(advertisement.capacity(), 2u);
+  EXPECT_EQ(advertisement.allocatable(), 1u);
+  using Ids = std::vector<std::string>;
+  EXPECT_TRUE(CheckUnits(advertisement, Ids{"0000:3b:00.2"}).ok());
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(CheckUnits(advertisement, Ids{"rxe0"})));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckUnits(advertisement, Ids{"0"})));
 }
 
 TEST(Advertisement, NoUnitsIsAnEmptyMessage) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "plugin/check_config.h"
+#include "plugin/config/unit_limit.h"
 #include "plugin/live_endpoints.h"
 #include "tests/fakes/kubelet.h"
 #include "tests/unit/plugin/http_get.h"
@@ -78,9 +79,9 @@ TEST_F(AppTest, TwoPoolsAndMemoryInOneContainerDoNotCollide) {
   node_.sysfs().AddDevice(fakes::SysfsMlx5TwoPorts("mlx5_0"));
   PoolConfig soft, hard;
   soft.resource_name = "soft";
-  soft.selectors.drivers = {"rdma_rxe"};
+  soft.selectors = {{.drivers = {"rdma_rxe"}}};
   hard.resource_name = "hard";
-  hard.selectors.drivers = {"mlx5_core"};
+  hard.selectors = {{.drivers = {"mlx5_core"}}};
   config_.pools = {soft, hard};
   ASSERT_TRUE(kubelet_.Start().ok());
   const std::unique_ptr<App> app = Create();
@@ -171,7 +172,7 @@ TEST_F(AppTest, ReadinessSaysWhyThereAreNoUnits) {
   ASSERT_TRUE(kubelet_.Start().ok());
   PoolConfig fast;
   fast.resource_name = "fast";
-  fast.selectors.devices = {"mlx5_*"};
+  fast.selectors = {{.devices = {"mlx5_*"}}};
   config_.pools = {fast, PoolConfig{}};
   const std::unique_ptr<App> app = Create();
   EXPECT_THAT(ReadyzOnceReady(*app),
@@ -290,6 +291,40 @@ TEST_F(AppTest, CheckConfigSaysWhatWouldBeAdvertised) {
   EXPECT_FALSE(std::filesystem::exists(node_.kubelet_root()));
   node_.BreakSysfs();
   EXPECT_FALSE(DescribeAdvertised(config_).ok());
+}
+
+TEST_F(AppTest, OverlapsAreRefusedWhereTheConfigurationSaysSo) {
+  node_.AddRxe("rxe0");
+  ASSERT_TRUE(kubelet_.Start().ok());
+  PoolConfig other;
+  other.resource_name = "other";
+  config_.pools = {PoolConfig{}, other};
+  config_.overlap = OverlapPolicy::kRefuse;
+  for (const absl::Status& refused : {App::Create(config_, "1.2.3").status(),
+                                      DescribeAdvertised(config_).status()}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("rxe0 is selected by rdma/hca and rdma/other"));
+  }
+  config_.overlap = OverlapPolicy::kFirstWins;
+  EXPECT_THAT(DescribeAdvertised(config_).value(),
+              HasSubstr("rxe0 is selected by rdma/hca and rdma/other: the "
+                        "first has it\n"));
+  config_.overlap = OverlapPolicy::kAllow;
+  EXPECT_THAT(DescribeAdvertised(config_).value(), HasSubstr("both have it\n"));
+}
+
+TEST_F(AppTest, CheckConfigSaysWhatIsOdd) {
+  config_.form = ConfigForm::kSharedRdma;
+  config_.warnings = {"c.json:1:2: x: unknown key"};
+  config_.queue_memory.enabled = false;
+  const std::string text = DescribeAdvertised(config_).value();
+  EXPECT_THAT(text, HasSubstr("no usable RDMA device on this node\n"));
+  EXPECT_THAT(text, HasSubstr("the shared RDMA device plugin's form"));
+  EXPECT_THAT(text, HasSubstr("warning: c.json:1:2: x: unknown key\n"));
+  config_.pools.clear();
+  EXPECT_THAT(DescribeAdvertised(config_).value(),
+              HasSubstr("now:\nnothing\n"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/fakes/fake_verbs.h"
 #include "tests/unit/plugin/rdma_node.h"
 
 namespace purser::plugin {
@@ -16,15 +17,24 @@ using ::testing::IsEmpty;
 PoolConfig Pool(const std::string& name, Selectors selectors = {}) {
   PoolConfig pool;
   pool.resource_name = name;
-  pool.selectors = std::move(selectors);
+  pool.selectors = {std::move(selectors)};
   return pool;
 }
 
 class InventoryTest : public ::testing::Test {
  protected:
-  Inventory Make(std::vector<PoolConfig> pools, bool allow_overlap = false) {
-    return Inventory(discovery_, node_.dev_root(), std::move(pools),
-                     allow_overlap);
+  static InventoryOptions Options(
+      std::vector<PoolConfig> pools,
+      OverlapPolicy overlap = OverlapPolicy::kFirstWins) {
+    Config config;
+    config.pools = std::move(pools);
+    config.overlap = overlap;
+    return InventoryOptions(config);
+  }
+  Inventory Make(std::vector<PoolConfig> pools,
+                 OverlapPolicy overlap = OverlapPolicy::kFirstWins) {
+    return Inventory(discovery_, node_.dev_root(), node_.proc_root(),
+                     Options(std::move(pools), overlap));
   }
 
   RdmaNode node_;
@@ -164,10 +174,86 @@ TEST_F(InventoryTest, TheFirstOfOverlappingPoolsHasTheDevice) {
   ASSERT_TRUE(exclusive.Scan().ok());
   EXPECT_THAT(exclusive.snapshot()->pools.at("rdma/a"), ElementsAre(0));
   EXPECT_THAT(exclusive.snapshot()->pools.at("rdma/b"), ElementsAre(1));
-  Inventory shared = Make(pools, /*allow_overlap=*/true);
+  Inventory shared = Make(pools, OverlapPolicy::kAllow);
   ASSERT_TRUE(shared.Scan().ok());
   EXPECT_THAT(shared.snapshot()->pools.at("rdma/a"), ElementsAre(0));
   EXPECT_THAT(shared.snapshot()->pools.at("rdma/b"), ElementsAre(0, 1));
+}
+
+TEST_F(InventoryTest, ADeviceOfTwoPoolsIsInNeitherWhereThatIsRefused) {
+  node_.AddRxe("rxe0");
+  node_.AddRxe("rxe1");
+  Inventory inventory = Make({Pool("a", {.devices = {"rxe0"}}), Pool("b")},
+                             OverlapPolicy::kRefuse);
+  ASSERT_TRUE(inventory.Scan().ok());
+  EXPECT_THAT(inventory.snapshot()->pools.at("rdma/a"), IsEmpty());
+  EXPECT_THAT(inventory.snapshot()->pools.at("rdma/b"), ElementsAre(1));
+  EXPECT_THAT(inventory.snapshot()->overlaps,
+              ElementsAre(Overlap{"rxe0", "rdma/a", "rdma/b"}));
+}
+
+TEST_F(InventoryTest, OtherPoolsGetTheDevicesOfTheLastScan) {
+  node_.AddRxe("rxe0");
+  Inventory inventory = Make({Pool("a")});
+  ASSERT_TRUE(inventory.Scan().ok());
+  node_.BreakSysfs();
+  inventory.Configure(Options({Pool("b")}));
+  EXPECT_FALSE(inventory.snapshot()->pools.contains("rdma/a"));
+  EXPECT_THAT(inventory.snapshot()->pools.at("rdma/b"), ElementsAre(0));
+}
+
+TEST_F(InventoryTest, ConfiguredBeforeTheFirstScanItKnowsNothingYet) {
+  Inventory inventory = Make({Pool("a")});
+  inventory.Configure(Options({Pool("b")}));
+  EXPECT_EQ(inventory.snapshot(), nullptr);
+  ASSERT_TRUE(inventory.Scan().ok());
+  EXPECT_TRUE(inventory.snapshot()->pools.contains("rdma/b"));
+}
+
+TEST_F(InventoryTest, TheDefaultRoutesDeviceIsNotTheSriovPlugins) {
+  node_.sysfs().AddDevice(fakes::SysfsMlx5Vf("mlx5_3", "ens1f0v0"));
+  PoolConfig pool = Pool("vf");
+  pool.reach = Reach::kSriovNetDevice;
+  Inventory inventory = Make({pool});
+  ASSERT_TRUE(inventory.Scan().ok());
+  EXPECT_THAT(inventory.snapshot()->pools.at("rdma/vf"), ElementsAre(0));
+  node_.tree().Write("proc/net/route",
+                     "ens1f0v0\t00000000\t0102000A\t3\t0\t0\t0\t00000000\n");
+  ASSERT_TRUE(inventory.Scan().ok());
+  EXPECT_THAT(inventory.snapshot()->pools.at("rdma/vf"), IsEmpty());
+}
+
+TEST_F(InventoryTest, AsksADeviceForItsQueuePairsOnceAndOnlyWhereItIsWanted) {
+  node_.AddRxe("rxe0");
+  fakes::FakeVerbs verbs;
+  verbs.AddDevice(fakes::RxeDevice("rxe0"));
+  const uint64_t max_qp =
+      static_cast<uint64_t>(fakes::RxeDevice("rxe0").attr.max_qp);
+  QueuePairLimits limits(verbs);
+  Config config;
+  Inventory inventory(discovery_, node_.dev_root(), node_.proc_root(),
+                      InventoryOptions(config), &limits);
+  ASSERT_TRUE(inventory.Scan().ok());
+  EXPECT_EQ(inventory.snapshot()->devices[0].max_qp, std::nullopt);
+
+  config.queue_pairs.enabled = true;
+  verbs.FailNext("open_device", EPERM);
+  inventory.Configure(InventoryOptions(config));
+  EXPECT_EQ(inventory.snapshot()->devices[0].max_qp, std::nullopt);
+  EXPECT_THAT(inventory.snapshot()->devices[0].max_qp_unknown,
+              HasSubstr("EPERM"));
+  ASSERT_TRUE(inventory.Scan().ok());
+  EXPECT_EQ(inventory.snapshot()->devices[0].max_qp, max_qp);
+  EXPECT_EQ(inventory.snapshot()->devices[0].max_qp_unknown, "");
+  // What is known is not asked again.
+  ASSERT_TRUE(inventory.Scan().ok());
+  EXPECT_EQ(inventory.snapshot()->devices[0].max_qp, max_qp);
+  EXPECT_EQ(verbs.Calls("open_device"), 2u);
+  EXPECT_EQ(verbs.LiveObjectCount(), 0);
+
+  config.queue_pairs.capacity = 100;
+  inventory.Configure(InventoryOptions(config));
+  EXPECT_EQ(inventory.snapshot()->devices[0].max_qp, std::nullopt);
 }
 
 }  // namespace

@@ -144,35 +144,5 @@ TEST(QueueMemoryResource, AUnitIsAMebibyte) {
   EXPECT_THAT(response->devices(), IsEmpty());
 }
 
-constexpr uint64_t kGi = uint64_t{1} << 30;
-
-TEST(QueueMemoryUnits, CapacityFractionAndDefault) {
-  EXPECT_EQ(QueueMemoryUnits({}, 3 * kGi).value(), 307u);
-  EXPECT_EQ(QueueMemoryUnits({.capacity_bytes = 64 << 20}, 3 * kGi).value(),
-            64u);
-  EXPECT_EQ(QueueMemoryUnits({.node_memory_fraction = 0.5}, 4 * kGi).value(),
-            2048u);
-}
-
-TEST(QueueMemoryUnits, WhatTheKubeletCannotTakeIsRefusedWithWhatItCan) {
-  const absl::StatusOr<uint32_t> units =
-      QueueMemoryUnits({.node_memory_fraction = 0.5}, 4096 * kGi);
-  EXPECT_EQ(units.status().code(), absl::StatusCode::kInvalidArgument);
-  const std::string message(units.status().message());
-  EXPECT_THAT(message, HasSubstr("2,097,152 units"));
-  EXPECT_THAT(message, HasSubstr(fmt::format("{}Mi", LargestUnitCount())));
-  EXPECT_THAT(message, HasSubstr("4,194,304"));
-}
-
-TEST(QueueMemoryUnits, TheDefaultFitsEveryNode) {
-  EXPECT_EQ(QueueMemoryUnits({}, 65536 * kGi).value(), LargestUnitCount());
-}
-
-TEST(QueueMemoryUnits, LessThanAUnitIsRefused) {
-  EXPECT_EQ(
-      QueueMemoryUnits({.node_memory_fraction = 0.0001}, kGi).status().code(),
-      absl::StatusCode::kInvalidArgument);
-}
-
 }  // namespace
 }  // namespace purser::plugin

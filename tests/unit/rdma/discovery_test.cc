@@ -53,6 +53,8 @@ TEST_F(DiscoveryTest, SoftRoce) {
   EXPECT_EQ(device.numa_node, -1);
   EXPECT_EQ(device.uverbs, "uverbs0");
   EXPECT_EQ(device.node_guid, "5054:00ff:fe12:3456");
+  EXPECT_EQ(device.function.kind, FunctionKind::kSoft);
+  EXPECT_EQ(device.function.driver, "");
   EXPECT_THAT(device.umads, IsEmpty());
   ASSERT_EQ(device.ports.size(), 1u);
   const PortStatus& port = device.ports[0];
@@ -63,6 +65,19 @@ TEST_F(DiscoveryTest, SoftRoce) {
   EXPECT_EQ(port.rate_mbps, 2500u);
   EXPECT_EQ(port.lid, 0);
   EXPECT_THAT(port.netdevs, ElementsAre("dummy1"));
+}
+
+// Some kernels link it to the function of the netdev that it sits on.
+TEST_F(DiscoveryTest, SoftRoceIsNoFunctionOfItsNetdevsNic) {
+  sysfs_.AddDevice(fakes::SysfsMlx5TwoPorts("mlx5_0"));
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "ens1f1"));
+  tree_.Link(sysfs_.DirectoryOf("rxe0") + "/device",
+             tree_.path("sys/bus/pci/devices/0000:3b:00.0"));
+  const auto device = discovery_.Device("rxe0");
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_EQ(device->function.kind, FunctionKind::kSoft);
+  EXPECT_EQ(device->driver, "rdma_rxe");
+  EXPECT_EQ(device->pci_address, "");
 }
 
 TEST_F(DiscoveryTest, SoftIwarpIsToldByItsNodeType) {
@@ -110,6 +125,72 @@ TEST_F(DiscoveryTest, SubFunctionHasItsPciParentsAddress) {
   EXPECT_EQ(device.driver, "mlx5_core");
   EXPECT_EQ(device.provider, queue_memory::Provider::kMlx5);
   EXPECT_THAT(device.ports[0].netdevs, ElementsAre("en3f0pf0sf4"));
+}
+
+TEST_F(DiscoveryTest, WhatTheBusShowsOfAPhysicalFunction) {
+  fakes::SysfsFakeDevice device = fakes::SysfsMlx5TwoPorts("mlx5_0");
+  device.acpi_index = "7";
+  device.virtual_functions = 4;
+  sysfs_.AddDevice(device);
+  const Function function = Only().function;
+  EXPECT_EQ(function.kind, FunctionKind::kPhysical);
+  EXPECT_EQ(function.driver, "mlx5_core");
+  EXPECT_EQ(function.pci_class, "020000");
+  EXPECT_EQ(function.acpi_index, "7");
+  EXPECT_EQ(function.auxiliary, "");
+  EXPECT_EQ(function.pf_address, "0000:3b:00.0");
+  EXPECT_THAT(function.pf_netdevs, ElementsAre("ens1f1", "ib0"));
+  EXPECT_EQ(function.index, -1);
+  EXPECT_EQ(function.virtual_functions, 4);
+  ASSERT_EQ(function.netdevs.size(), 2u);
+  EXPECT_EQ(function.netdevs[0].name, "ens1f1");
+  EXPECT_EQ(function.netdevs[0].link_type, "ether");
+  EXPECT_EQ(function.netdevs[1].link_type, "infiniband");
+  EXPECT_EQ(Only().ports[0].first_pkey, "0xffff");
+  EXPECT_EQ(Only().ports[1].first_pkey, "");
+  EXPECT_EQ(Only().ports[0].gid_table_length, 8u);
+}
+
+TEST_F(DiscoveryTest, WhatTheBusShowsOfAVirtualFunction) {
+  sysfs_.AddDevice(fakes::SysfsMlx5VfOf("mlx5_5", 3));
+  const Function function = Only().function;
+  EXPECT_EQ(function.kind, FunctionKind::kVirtual);
+  EXPECT_EQ(function.index, 3);
+  EXPECT_EQ(function.pf_address, "0000:3b:00.0");
+  EXPECT_THAT(function.pf_netdevs, ElementsAre("ens1f0"));
+  EXPECT_EQ(function.virtual_functions, 0);
+}
+
+TEST_F(DiscoveryTest, WhatTheBusShowsOfASubFunction) {
+  sysfs_.AddDevice(fakes::SysfsMlx5Sf("mlx5_4", "en3f0pf0sf4"));
+  const Function function = Only().function;
+  EXPECT_EQ(function.kind, FunctionKind::kSub);
+  EXPECT_EQ(function.driver, "mlx5_core.sf");
+  EXPECT_EQ(function.auxiliary, "mlx5_core.sf.4");
+  EXPECT_EQ(function.index, 88);
+  EXPECT_EQ(function.pf_address, "0000:3b:00.0");
+  EXPECT_THAT(function.pf_netdevs, ElementsAre("ens1f0"));
+}
+
+TEST_F(DiscoveryTest, BondsOverADeviceAndTheirSlaves) {
+  sysfs_.AddDevice(fakes::SysfsMlx5VfOf("mlx5_5", 0));
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "bond0"));
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe1", "br0"));
+  sysfs_.AddBond("bond0", {"ens1f0v0", "ens2"});
+  tree_.Link("sys/class/net/br0/master", "../vrf0");  // no bond
+  tree_.Directory("sys/class/net/vrf0");
+  const auto devices = discovery_.Devices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_THAT((*devices)[0].bond_netdevs, ElementsAre("bond0"));
+  EXPECT_THAT((*devices)[1].bond_netdevs, ElementsAre("ens1f0v0", "ens2"));
+  EXPECT_THAT((*devices)[2].bond_netdevs, IsEmpty());
+}
+
+TEST_F(DiscoveryTest, TellsAPodsNetworkNamespaceFromTheNodes) {
+  tree_.Directory("sys/class/net/eth0");  // veth
+  EXPECT_FALSE(discovery_.SeesFunctionNetdevs());
+  sysfs_.AddDevice(fakes::SysfsMlx5TwoPorts("mlx5_0"));
+  EXPECT_TRUE(discovery_.SeesFunctionNetdevs());
 }
 
 TEST_F(DiscoveryTest, DeviceWithoutNetdevAndMad) {

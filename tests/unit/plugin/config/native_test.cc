@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/config.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugin/advertisement.h"
+#include "plugin/config/config.h"
+#include "plugin/config/unit_limit.h"
 #include "tests/fakes/file_tree.h"
 
 namespace purser::plugin {
@@ -12,6 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::string Faults(std::string_view text) {
   const absl::StatusOr<Config> config = ParseConfig("c.yaml", text);
@@ -45,11 +45,12 @@ metricsAddress: 127.0.0.1:9000
 rescanInterval: 2s
 logLevel: debug
 resources:
-  allowOverlap: true
+  overlap: allow
   pools:
     - resourceName: hca-fast
       resourcePrefix: example.com
       rdmaHcaMax: 63
+      unit: share
       selectors:
         devices: ["mlx5_*"]
         drivers: [mlx5_core]
@@ -57,13 +58,31 @@ resources:
         linkTypes: [ether, infiniband]
         vendors: ["15b3"]
         deviceIDs: ["1017"]
+        pciAddresses: ["0000:3b:*"]
+        pfNames: ["ens1f0#0-3,7"]
+        numaNodes: [0, -1]
+        linkStates: [active, down]
+        kinds: [pf, vf, sf, bond, soft]
+        isRdma: true
+      exclude:
+        - devices: [mlx5_9]
+        - kinds: [soft]
       mounts:
         - hostPath: /opt/a
           containerPath: /opt/b
           readOnly: true
     - resourceName: rest
+    - resourceName: vfs
+      unit: device
+    - resourceName: counted
+      rdmaHcaMax: auto
   queueMemory:
     capacity: 4Gi
+    unit: 16Mi
+  queuePairs:
+    perDevice: 131072
+    reserve: 1000
+    unit: 64
 )");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->device_plugins_dir(),
@@ -71,23 +90,45 @@ resources:
   EXPECT_EQ(config->metrics_address, "127.0.0.1:9000");
   EXPECT_EQ(config->rescan_interval, std::chrono::seconds(2));
   EXPECT_EQ(config->log_level, base::LogLevel::kDebug);
-  EXPECT_TRUE(config->allow_overlap);
-  ASSERT_EQ(config->pools.size(), 2u);
+  EXPECT_EQ(config->overlap, OverlapPolicy::kAllow);
+  EXPECT_EQ(config->form, ConfigForm::kNative);
+  EXPECT_THAT(config->warnings, IsEmpty());
+  ASSERT_EQ(config->pools.size(), 4u);
   const PoolConfig& pool = config->pools[0];
   EXPECT_EQ(pool.full_name(), "example.com/hca-fast");
   EXPECT_EQ(pool.rdma_hca_max, 63u);
-  EXPECT_THAT(pool.selectors.devices, ElementsAre("mlx5_*"));
-  EXPECT_THAT(pool.selectors.drivers, ElementsAre("mlx5_core"));
-  EXPECT_THAT(pool.selectors.if_names, ElementsAre("ib0"));
-  EXPECT_THAT(pool.selectors.link_types, ElementsAre("ether", "infiniband"));
-  EXPECT_THAT(pool.selectors.vendors, ElementsAre("15b3"));
-  EXPECT_THAT(pool.selectors.device_ids, ElementsAre("1017"));
+  ASSERT_EQ(pool.selectors.size(), 1u);
+  const Selectors& selectors = pool.selectors[0];
+  EXPECT_THAT(selectors.devices, ElementsAre("mlx5_*"));
+  EXPECT_THAT(selectors.drivers, ElementsAre("mlx5_core"));
+  EXPECT_THAT(selectors.if_names, ElementsAre("ib0"));
+  EXPECT_THAT(selectors.link_types, ElementsAre("ether", "infiniband"));
+  EXPECT_THAT(selectors.vendors, ElementsAre("15b3"));
+  EXPECT_THAT(selectors.device_ids, ElementsAre("1017"));
+  EXPECT_THAT(selectors.pci_addresses, ElementsAre("0000:3b:*"));
+  EXPECT_THAT(selectors.pf_names,
+              ElementsAre(*ParsePhysicalFunction("ens1f0#0-3,7")));
+  EXPECT_THAT(selectors.numa_nodes, ElementsAre(0, -1));
+  EXPECT_THAT(selectors.port_states, ElementsAre(4, 1));
+  EXPECT_THAT(
+      selectors.kinds,
+      ElementsAre(DeviceKind::kPhysical, DeviceKind::kVirtual, DeviceKind::kSub,
+                  DeviceKind::kBond, DeviceKind::kSoft));
+  ASSERT_EQ(pool.exclude.size(), 2u);
+  EXPECT_THAT(pool.exclude[0].devices, ElementsAre("mlx5_9"));
   ASSERT_EQ(pool.mounts.size(), 1u);
   EXPECT_EQ(pool.mounts[0].host_path, "/opt/a");
   EXPECT_EQ(pool.mounts[0].container_path, "/opt/b");
   EXPECT_TRUE(pool.mounts[0].read_only);
   EXPECT_EQ(config->pools[1].full_name(), "rdma/rest");
+  EXPECT_EQ(config->pools[2].unit, PoolUnit::kDevice);
+  EXPECT_EQ(config->pools[3].rdma_hca_max, std::nullopt);
   EXPECT_EQ(config->queue_memory.capacity_bytes, uint64_t{4} << 30);
+  EXPECT_EQ(config->queue_memory.full_name(), "rdma/wqe-16mib");
+  EXPECT_TRUE(config->queue_pairs.enabled);
+  EXPECT_EQ(config->queue_pairs.per_device, 131'072u);
+  EXPECT_EQ(config->queue_pairs.reserve, 1000u);
+  EXPECT_EQ(config->queue_pairs.full_name(), "rdma/qp-64");
 }
 
 TEST(Config, FractionOfNodeMemory) {
@@ -96,6 +137,39 @@ TEST(Config, FractionOfNodeMemory) {
       "version: v1\nresources: {queueMemory: {nodeMemoryFraction: 25%}}\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_DOUBLE_EQ(config->queue_memory.node_memory_fraction.value(), 0.25);
+}
+
+TEST(Config, ACapacityMayBeAShare) {
+  const absl::StatusOr<Config> config = ParseConfig(
+      "c.yaml", "version: v1\nresources: {queueMemory: {capacity: 25%}}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_DOUBLE_EQ(config->queue_memory.node_memory_fraction.value(), 0.25);
+  EXPECT_FALSE(config->queue_memory.capacity_bytes);
+}
+
+TEST(Config, QueuePairsAreOffUnlessGiven) {
+  const auto enabled = [](const std::string& resources) {
+    const absl::StatusOr<Config> config =
+        ParseConfig("c.yaml", "version: v1\nresources: {" + resources + "}\n");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() && config->queue_pairs.enabled;
+  };
+  EXPECT_FALSE(enabled(""));
+  EXPECT_TRUE(enabled("queuePairs: {capacity: 1000}"));
+  EXPECT_TRUE(enabled("queuePairs: {enabled: true}"));
+  EXPECT_FALSE(enabled("queuePairs: {capacity: 1000, enabled: false}"));
+}
+
+TEST(Config, SelectorsAreAMapOrAListOfMaps) {
+  const absl::StatusOr<Config> config =
+      ParseConfig("c.yaml",
+                  "version: v1\nresources: {pools: [{resourceName: a, "
+                  "selectors: [{devices: [a]}, {devices: [b]}], exclude: "
+                  "{devices: [c]}}, {resourceName: b}]}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->pools[0].selectors.size(), 2u);
+  EXPECT_EQ(config->pools[0].exclude.size(), 1u);
+  EXPECT_THAT(config->pools[1].selectors, IsEmpty());
 }
 
 TEST(Config, PartsCanBeSwitchedOffButNotAll) {
@@ -151,7 +225,7 @@ TEST(Config, RefusesWhatCannotBeMeant) {
        "a_b}]}",
        "PURSER_POOL_A_B_DEVICES; rename one"},
       {"version: v1\nresources: {pools: [{resourceName: wqe-mib}]}",
-       "the queue memory's name"},
+       "is a name for the queue memory"},
       {"version: v1\nresources: {pools: [{resourceName: a, resourcePrefix: "
        "x.kubernetes.io}]}",
        "belongs to Kubernetes"},
@@ -171,6 +245,54 @@ TEST(Config, RefusesWhatCannotBeMeant) {
        "keep one"},
       {"version: v1\nresources: {queueMemory: {nodeMemoryFraction: 150%}}",
        "nodeMemoryFraction"},
+      {"version: v1\nresources: {queueMemory: {capacity: 1Gi, unit: 1500Ki}}",
+       "whole MiB from 1Mi to 64Gi"},
+      {"version: v1\nresources: {queueMemory: {capacity: 15Mi, unit: 16Mi}}",
+       "less than 16Mi"},
+      {"version: v1\nresources: {queuePairs: {capacity: 1000000}}",
+       "as rdma/qp-8, set unit: 8"},
+      {"version: v1\nresources: {queuePairs: {capacity: 10, perDevice: 10}}",
+       "keep one"},
+      {"version: v1\nresources: {queuePairs: {reserve: -1}}", "reserve"},
+      {"version: v1\nresources: {queuePairs: {unit: 0}}", "unit"},
+      {"version: v1\nresources: {overlap: maybe}",
+       "\"maybe\" is none of first, allow, refuse"},
+      {"version: v1\nresources: {overlap: first, allowOverlap: true}",
+       "keep that"},
+      {"version: v1\nresources: {pools: [{resourceName: qp-64}]}",
+       "is a name for the queue pairs"},
+      {"version: v1\nresources: {pools: [{resourceName: wqe-16mib}]}",
+       "is a name for the queue memory"},
+      {"version: v1\nresources: {pools: [{resourceName: a, unit: nic}]}",
+       "neither share nor device"},
+      {"version: v1\nresources: {pools: [{resourceName: a, unit: device, "
+       "rdmaHcaMax: 5}]}",
+       "as many as there are devices"},
+      {"version: v1\nresources: {pools: [{resourceName: a, rdmaHcaMax: "
+       "most}]}",
+       "a whole number from 0 to"},
+      {"version: v1\nresources: {pools: [{resourceName: a, exclude: {}}]}",
+       "excludes every device"},
+      {"version: v1\nresources: {pools: [{resourceName: a, selectors: "
+       "{pfNames: [\"ens1#x\"]}}]}",
+       "names no function"},
+      {"version: v1\nresources: {pools: [{resourceName: a, selectors: "
+       "{numaNodes: [-2]}}]}",
+       "is no NUMA node"},
+      {"version: v1\nresources: {pools: [{resourceName: a, selectors: "
+       "{kinds: [nic]}}]}",
+       "\"nic\" is none of bond, pf, sf, soft, vf"},
+      {"version: v1\nresources: {pools: [{resourceName: a, selectors: "
+       "{linkStates: [up]}}]}",
+       "\"up\" is none of active, armed, down, init"},
+      {"version: v1\nresources: {pools: [{resourceName: a, selectors: "
+       "{isRdma: false}}]}",
+       "only RDMA devices"},
+      {"version: v1\nresources: {pools: [{resourceName: a, selectors: "
+       "{devices: [\"*a*b*c*d*\"]}}]}",
+       "more than 4 stars"},
+      {"version: v1\nresources: {pools: [{resourceName: a, selectors: x}]}",
+       "must be a list of maps"},
       {"version: v1\nresources: [", "c.yaml:"},
       {"- version", "c.yaml:"},
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/names.h"
+#include "plugin/config/names.h"
 
 #include <algorithm>
 
@@ -77,10 +77,28 @@ absl::Status CheckResourceName(std::string_view name) {
       name));
 }
 
-std::string SocketName(std::string_view full_name) {
-  std::string name(full_name);
-  std::replace(name.begin(), name.end(), '/', '_');
-  return fmt::format("purser-{}.sock", name);
+std::string QueueMemoryResourceName(uint32_t unit_mib) {
+  return unit_mib == 1 ? "rdma/wqe-mib"
+                       : fmt::format("rdma/wqe-{}mib", unit_mib);
+}
+
+std::string QueuePairResourceName(uint32_t unit) {
+  return unit == 1 ? "rdma/qp" : fmt::format("rdma/qp-{}", unit);
+}
+
+bool IsCapacityResource(std::string_view full_name) {
+  constexpr std::string_view kMemory = "rdma/wqe-", kMib = "mib",
+                             kPairs = "rdma/qp-";
+  auto is_number = [](std::string_view text) {
+    return std::all_of(text.begin(), text.end(), IsDigit);
+  };
+  if (full_name == "rdma/qp") return true;
+  if (full_name.starts_with(kPairs))
+    return is_number(full_name.substr(kPairs.size()));
+  return full_name.starts_with(kMemory) && full_name.ends_with(kMib) &&
+         full_name.size() >= kMemory.size() + kMib.size() &&
+         is_number(full_name.substr(
+             kMemory.size(), full_name.size() - kMemory.size() - kMib.size()));
 }
 
 std::string PoolDevicesVariable(std::string_view prefix,
@@ -89,6 +107,11 @@ std::string PoolDevicesVariable(std::string_view prefix,
              ? fmt::format("PURSER_POOL_{}_DEVICES", VariablePart(name))
              : fmt::format("PURSER_POOL_{}_{}_DEVICES", VariablePart(prefix),
                            VariablePart(name));
+}
+
+std::string SriovVariable(std::string_view prefix, std::string_view name) {
+  return fmt::format("PCIDEVICE_{}_{}", VariablePart(prefix),
+                     VariablePart(name));
 }
 
 }  // namespace purser::plugin

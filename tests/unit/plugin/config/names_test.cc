@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/names.h"
+#include "plugin/config/names.h"
 
 #include <gtest/gtest.h>
 
 namespace purser::plugin {
 namespace {
-
-TEST(Names, SocketNamesAreDistinctAndSafe) {
-  EXPECT_EQ(SocketName("rdma/hca"), "purser-rdma_hca.sock");
-  EXPECT_EQ(SocketName("example.com/a_b-c"), "purser-example.com_a_b-c.sock");
-}
 
 TEST(Names, VariablesAreWhatAShellReads) {
   EXPECT_EQ(PoolDevicesVariable("rdma", "hca"), "PURSER_POOL_HCA_DEVICES");
@@ -17,6 +12,25 @@ TEST(Names, VariablesAreWhatAShellReads) {
             "PURSER_POOL_HCA_FAST_2_DEVICES");
   EXPECT_EQ(PoolDevicesVariable("example.com", "hca"),
             "PURSER_POOL_EXAMPLE_COM_HCA_DEVICES");
+}
+
+TEST(Names, CapacityResourcesTellTheirUnit) {
+  EXPECT_EQ(QueueMemoryResourceName(1), "rdma/wqe-mib");
+  EXPECT_EQ(QueueMemoryResourceName(16), "rdma/wqe-16mib");
+  EXPECT_EQ(QueuePairResourceName(1), "rdma/qp");
+  EXPECT_EQ(QueuePairResourceName(64), "rdma/qp-64");
+  for (const char* is :
+       {"rdma/wqe-mib", "rdma/wqe-16mib", "rdma/qp", "rdma/qp-64"})
+    EXPECT_TRUE(IsCapacityResource(is)) << is;
+  for (const char* is_not : {"rdma/hca", "rdma/wqe-16gib", "rdma/wqe-xmib",
+                             "rdma/wqe-mi", "rdma/qp-x", "rdma/qps", "x/qp"})
+    EXPECT_FALSE(IsCapacityResource(is_not)) << is_not;
+}
+
+TEST(Names, TheSriovPluginsVariable) {
+  EXPECT_EQ(SriovVariable("intel.com", "sriov_rdma"),
+            "PCIDEVICE_INTEL_COM_SRIOV_RDMA");
+  EXPECT_EQ(SriovVariable("nvidia.com", "cx-6"), "PCIDEVICE_NVIDIA_COM_CX_6");
 }
 
 TEST(Names, PrefixIsADnsSubdomainOutsideKubernetes) {
