@@ -4,6 +4,8 @@
 // no thread of its own, and nothing in here blocks.
 #pragma once
 
+#include <prometheus/histogram.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -35,6 +37,10 @@ class DevicePluginService : public DevicePluginBase {
   void Update(std::shared_ptr<const Snapshot> snapshot);
   uint64_t allocations() const { return allocations_; }
   uint64_t refused_allocations() const { return refused_allocations_; }
+  // Of Allocate, in seconds.
+  prometheus::ClientMetric allocate_durations() const {
+    return allocate_durations_.Collect();
+  }
 
  private:
   using Context = grpc::CallbackServerContext;
@@ -43,16 +49,24 @@ class DevicePluginService : public DevicePluginBase {
       v1beta1::DevicePluginOptions* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* ListAndWatch(
       Context* context, const grpc::ByteBuffer* request) override;
+  grpc::ServerUnaryReactor* GetPreferredAllocation(
+      Context* context, const v1beta1::PreferredAllocationRequest* request,
+      v1beta1::PreferredAllocationResponse* response) override;
   grpc::ServerUnaryReactor* Allocate(
       Context* context, const v1beta1::AllocateRequest* request,
       v1beta1::AllocateResponse* response) override;
 
+  // nullptr before the first Update().
+  std::shared_ptr<const Snapshot> snapshot();
+  absl::Status Prefer(const v1beta1::PreferredAllocationRequest& request,
+                      v1beta1::PreferredAllocationResponse* response);
   absl::Status AllocateAll(const v1beta1::AllocateRequest& request,
                            v1beta1::AllocateResponse* response);
 
   const Resource& resource_;
   const std::shared_ptr<ListStreams> streams_;
   std::atomic<uint64_t> allocations_ = 0, refused_allocations_ = 0;
+  prometheus::Histogram allocate_durations_;
   std::mutex mutex_;
   std::shared_ptr<const Snapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
 };

@@ -48,6 +48,10 @@ Identity Identity::Now(std::string installation) {
               static_cast<uint64_t>(now.tv_nsec) / 1'000'000};
 }
 
+uint32_t InstallationHash(std::string_view installation) {
+  return Hash(installation);
+}
+
 std::string ResourcePart(std::string_view resource) {
   std::string part(resource);
   std::replace(part.begin(), part.end(), '/', '_');
@@ -58,7 +62,7 @@ std::string ResourcePart(std::string_view resource) {
 
 EndpointName EndpointName::Make(std::string_view resource,
                                 const Identity& identity, uint32_t serial) {
-  return {ResourcePart(resource), Hash(identity.installation),
+  return {ResourcePart(resource), InstallationHash(identity.installation),
           identity.started_ms, serial};
 }
 

@@ -40,6 +40,8 @@ struct EndpointName {
 // How the names begin that sockets have before they are ready.
 inline constexpr std::string_view kTemporaryEndpoint = ".purser-";
 
+uint32_t InstallationHash(std::string_view installation);
+
 // "rdma/hca" -> "rdma_hca", at most 24 characters: a long one is cut, with a
 // hash of it at the end.
 std::string ResourcePart(std::string_view resource);

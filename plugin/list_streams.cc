@@ -24,6 +24,7 @@ class ListStreams::Stream : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     const grpc::Slice slice(SerializeListAndWatch(*streams_->advertisement_));
     message_ = grpc::ByteBuffer(&slice, 1);
     StartWrite(&message_);
+    ++streams_->sent_;
   }
 
   // With the mutex held. A Finish() beside a write under way would cut it off.
@@ -95,6 +96,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* ListStreams::Open() {
     stream = new Stream(shared_from_this());
     if (streams_.empty()) present_since_ = std::chrono::steady_clock::now();
     streams_.push_back(stream);
+    ++opened_;
     if (closed_) {
       stream->End(*closed_);
     } else if (advertisement_) {
@@ -124,6 +126,16 @@ int ListStreams::count() const {
 ListStreams::Presence ListStreams::presence() const {
   std::lock_guard lock(mutex_);
   return {!streams_.empty(), present_since_};
+}
+
+uint64_t ListStreams::opened() const {
+  std::lock_guard lock(mutex_);
+  return opened_;
+}
+
+uint64_t ListStreams::sent() const {
+  std::lock_guard lock(mutex_);
+  return sent_;
 }
 
 std::shared_ptr<ListStreams> ListStreams::Remove(Stream* stream) {

@@ -9,6 +9,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
@@ -49,6 +50,9 @@ class ListStreams : public std::enable_shared_from_this<ListStreams> {
     std::chrono::steady_clock::time_point since;
   };
   Presence presence() const;
+  // Since construction: streams opened, and lists sent in all.
+  uint64_t opened() const;
+  uint64_t sent() const;
 
  private:
   class Stream;
@@ -61,6 +65,8 @@ class ListStreams : public std::enable_shared_from_this<ListStreams> {
   std::optional<Advertisement> advertisement_ ABSL_GUARDED_BY(mutex_);
   std::optional<grpc::Status> closed_ ABSL_GUARDED_BY(mutex_);
   std::list<Stream*> streams_ ABSL_GUARDED_BY(mutex_);
+  uint64_t opened_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;
   std::chrono::steady_clock::time_point present_since_
       ABSL_GUARDED_BY(mutex_);  // or absent since
 };

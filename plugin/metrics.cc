@@ -30,6 +30,11 @@ class Family {
     }
     family_.metric.push_back(std::move(metric));
   }
+  void Add(std::initializer_list<ClientMetric::Label> labels,
+           ClientMetric metric) {
+    metric.label = labels;
+    family_.metric.push_back(std::move(metric));
+  }
   MetricFamily Take() { return std::move(family_); }
 
  private:
@@ -94,6 +99,15 @@ void PluginMetrics::CollectResources(std::vector<MetricFamily>& out) const {
                      "purser_device_plugin_allocations_total",
                      "Allocate calls answered (what containers still hold is "
                      "the kubelet's to tell).");
+  Family opened(MetricType::Counter,
+                "purser_device_plugin_streams_opened_total",
+                "ListAndWatch streams that the kubelet has opened.");
+  Family lists(MetricType::Counter, "purser_device_plugin_lists_sent_total",
+               "Lists of units sent to the kubelet: one for each stream, and "
+               "one for each change.");
+  Family durations(MetricType::Histogram,
+                   "purser_device_plugin_allocate_duration_seconds",
+                   "Time that an Allocate call took.");
   for (const ResourceServer* server : servers_) {
     const std::string& name = server->resource_name();
     // No figure at all while the devices are not known: 0 would be a claim.
@@ -102,13 +116,19 @@ void PluginMetrics::CollectResources(std::vector<MetricFamily>& out) const {
       allocatable.Add({{"resource", name}}, advertisement->allocatable());
     }
     streams.Add({{"resource", name}}, server->streams().count());
+    opened.Add({{"resource", name}},
+               static_cast<double>(server->streams().opened()));
+    lists.Add({{"resource", name}},
+              static_cast<double>(server->streams().sent()));
     const DevicePluginService& service = server->service();
+    durations.Add({{"resource", name}}, service.allocate_durations());
     allocations.Add({{"resource", name}, {"result", "granted"}},
                     static_cast<double>(service.allocations()));
     allocations.Add({{"resource", name}, {"result", "refused"}},
                     static_cast<double>(service.refused_allocations()));
   }
-  for (Family* family : {&capacity, &allocatable, &streams, &allocations})
+  for (Family* family : {&capacity, &allocatable, &streams, &opened, &lists,
+                         &allocations, &durations})
     out.push_back(family->Take());
 }
 
@@ -125,6 +145,10 @@ void PluginMetrics::CollectRegistrations(std::vector<MetricFamily>& out) const {
                       static_cast<double>(state.failed));
     ready.Add({{"resource", state.resource}}, state.readiness.ok() ? 1 : 0);
   }
+  Family way(MetricType::Gauge, "purser_device_plugin_registration_info",
+             "Always 1; the way to the kubelet as a label.");
+  way.Add({{"way", RegistrationWayName(registrar_.way())}}, 1);
+  out.push_back(way.Take());
   out.push_back(registrations.Take());
   out.push_back(ready.Take());
 }

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "deviceplugin/v1beta1/api.pb.h"
@@ -25,6 +26,16 @@ class Resource {
   // `ids` were checked against Advertise(snapshot).
   virtual absl::StatusOr<v1beta1::ContainerAllocateResponse> Allocate(
       std::span<const std::string> ids, const Snapshot& snapshot) const = 0;
+
+  // Whether it matters which of its units a container gets; if so, which
+  // `size` of them suit it best: `must_include`, and others of `available`.
+  virtual bool has_preference() const { return false; }
+  virtual std::vector<std::string> Prefer(
+      std::span<const std::string> /*available*/,
+      std::span<const std::string> /*must_include*/, size_t /*size*/,
+      const Snapshot& /*snapshot*/) const {
+    return {};
+  }
 };
 
 }  // namespace purser::plugin

@@ -213,7 +213,14 @@ TEST_F(AppTest, MetricsTellWhatIsAdvertised) {
         "purser_port_up{device=\"rxe1\",port=\"1\"} 0\n",
         "purser_device_healthy{device=\"rxe0\",reason=\"\"} 1\n",
         "purser_device_healthy{device=\"rxe1\",reason=\"port_down\"} 0\n",
-        "purser_device_plugin_discovery_errors_total 0\n"}) {
+        "purser_device_plugin_discovery_errors_total 0\n",
+        "purser_device_plugin_streams_opened_total{resource=\"rdma/hca\"} 1\n",
+        "purser_device_plugin_lists_sent_total{resource=\"rdma/hca\"} 1\n",
+        "purser_device_plugin_registration_info{way=\"kubelet-socket\"} 1\n",
+        "purser_device_plugin_allocate_duration_seconds_count{resource="
+        "\"rdma/hca\"} 1\n",
+        "purser_device_plugin_allocate_duration_seconds_bucket{resource="
+        "\"rdma/hca\",le=\"+Inf\"} 1\n"}) {
     EXPECT_THAT(metrics, HasSubstr(line));
   }
 }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/cdi_specs.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "base/strict_yaml.h"
+#include "tests/fakes/file_tree.h"
+
+namespace purser::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+CdiSpec Hca(std::vector<CdiDevice> devices) {
+  return {.resource = "rdma/hca",
+          .devices = std::move(devices),
+          .shared_nodes = {"/dev/infiniband/rdma_cm"}};
+}
+const CdiDevice kMlx = {"0000:3b:00.0",
+                        {"/dev/infiniband/uverbs0", "/dev/infiniband/umad0"}};
+const CdiDevice kRxe = {"rxe0", {"/dev/infiniband/uverbs1"}};
+
+class CdiSpecsTest : public testing::Test {
+ protected:
+  std::vector<std::string> Files() {
+    std::vector<std::string> files;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(directory_, none))
+      files.push_back(entry.path().string());
+    return files;
+  }
+  // As a runtime parses it.
+  google::protobuf::Struct Read(const std::string& path) {
+    google::protobuf::Struct json;
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(
+                    base::ReadFile(path).value(), &json)
+                    .ok());
+    return json;
+  }
+
+  fakes::FileTree tree_;
+  const std::string directory_ = tree_.path("var/run/cdi");
+  CdiSpecs specs_{directory_, "purser"};
+};
+
+TEST_F(CdiSpecsTest, WritesWhatARuntimeReads) {
+  EXPECT_FALSE(specs_.InPlace("rdma/hca"));
+  specs_.Refresh({Hca({kMlx, kRxe})});
+  EXPECT_TRUE(specs_.InPlace("rdma/hca"));
+  ASSERT_THAT(Files(), SizeIs(1));
+  EXPECT_THAT(fs::path(Files()[0]).filename().string(),
+              StartsWith("purser.dev-"));
+  EXPECT_EQ(fs::path(Files()[0]).extension(), ".json");
+  struct stat info {};
+  ASSERT_EQ(stat(Files()[0].c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0644u);
+  const google::protobuf::Struct json = Read(Files()[0]);
+  const auto& fields = json.fields();
+  EXPECT_EQ(fields.at("cdiVersion").string_value(), "0.5.0");
+  EXPECT_EQ(fields.at("kind").string_value(), "purser.dev/rdma_hca");
+  ASSERT_EQ(fields.at("devices").list_value().values_size(), 2);
+  const auto& device =
+      fields.at("devices").list_value().values(0).struct_value().fields();
+  EXPECT_EQ(device.at("name").string_value(), "0000:3b:00.0");
+  auto path = [](const google::protobuf::Value& edits, int node) {
+    const auto& nodes = edits.struct_value().fields().at("deviceNodes");
+    const auto& of = nodes.list_value().values(node).struct_value().fields();
+    EXPECT_EQ(of.at("permissions").string_value(), "rw");
+    return of.at("path").string_value();
+  };
+  EXPECT_EQ(path(device.at("containerEdits"), 1), "/dev/infiniband/umad0");
+  EXPECT_EQ(path(fields.at("containerEdits"), 0), "/dev/infiniband/rdma_cm");
+}
+
+// S#320.
+TEST_F(CdiSpecsTest, FollowsTheDevices) {
+  specs_.Refresh({Hca({kMlx})});
+  specs_.Refresh({Hca({kMlx, kRxe})});
+  ASSERT_THAT(Files(), SizeIs(1));
+  EXPECT_EQ(Read(Files()[0]).fields().at("devices").list_value().values_size(),
+            2);
+  // A specification without a device is none.
+  specs_.Refresh({Hca({})});
+  EXPECT_FALSE(specs_.InPlace("rdma/hca"));
+  EXPECT_THAT(Files(), IsEmpty());
+}
+
+TEST_F(CdiSpecsTest, LeavesAFileAloneThatIsRight) {
+  specs_.Refresh({Hca({kMlx})});
+  const auto written = fs::last_write_time(Files()[0]);
+  specs_.Refresh({Hca({kMlx})});
+  EXPECT_EQ(fs::last_write_time(Files()[0]), written);
+  fs::remove(Files()[0]);
+  specs_.Refresh({Hca({kMlx})});
+  EXPECT_THAT(Files(), SizeIs(1));
+}
+
+TEST_F(CdiSpecsTest, ReplacesAFileAsAWhole) {
+  specs_.Refresh({Hca({kMlx})});
+  const std::string kept = tree_.path("kept");
+  fs::create_hard_link(Files()[0], kept);
+  const std::string before = base::ReadFile(kept).value();
+  specs_.Refresh({Hca({kRxe})});
+  EXPECT_EQ(base::ReadFile(kept).value(), before);
+}
+
+TEST_F(CdiSpecsTest, RemovesItsOwnAtTheEndAndNoOthers) {
+  tree_.Write("var/run/cdi/vendor.com-nic.json", "{}");
+  specs_.Refresh({Hca({kMlx})});
+  specs_.Remove();
+  EXPECT_FALSE(specs_.InPlace("rdma/hca"));
+  EXPECT_THAT(Files(), SizeIs(1));
+}
+
+// A rolling update with maxSurge: the old process ends after the new one wrote.
+TEST_F(CdiSpecsTest, LeavesWhatTheNextProcessWrote) {
+  specs_.Refresh({Hca({kMlx})});
+  CdiSpecs next(directory_, "purser");
+  next.Refresh({Hca({kMlx})});
+  specs_.Remove();
+  EXPECT_THAT(Files(), SizeIs(1));
+  next.Remove();
+  EXPECT_THAT(Files(), IsEmpty());
+}
+
+TEST_F(CdiSpecsTest, RemovesWhatAKilledProcessLeftOfThisInstallation) {
+  CdiSpecs killed(directory_, "purser"), other(directory_, "another");
+  CdiSpec gone = Hca({kMlx});
+  gone.resource = "rdma/gone";
+  killed.Refresh({gone});
+  CdiSpec others = Hca({kMlx});
+  others.resource = "rdma/other";
+  other.Refresh({others});
+  ASSERT_THAT(Files(), SizeIs(2));
+  specs_.Refresh({Hca({kMlx})});
+  EXPECT_THAT(Files(), SizeIs(2));
+  other.Refresh({});
+  EXPECT_THAT(Files(), SizeIs(1));
+}
+
+TEST_F(CdiSpecsTest, WhatCannotBeWrittenIsNotInPlace) {
+  tree_.Write("var/run/cdi", "a file");
+  specs_.Refresh({Hca({kMlx})});
+  EXPECT_FALSE(specs_.InPlace("rdma/hca"));
+  tree_.Remove("var/run/cdi");
+  specs_.Refresh({Hca({kMlx})});
+  EXPECT_TRUE(specs_.InPlace("rdma/hca"));
+}
+
+TEST(CdiNames, AreWhatRuntimesTake) {
+  EXPECT_EQ(CdiKind("rdma/hca-fast.2"), "purser.dev/rdma_hca-fast_2");
+  EXPECT_EQ(CdiKind("3com.example/a"), "purser.dev/r3com_example_a");
+  for (const char* good : {"mlx5_0", "0000:3b:00.2", "mlx5_core.sf.4", "a"})
+    EXPECT_TRUE(IsCdiName(good)) << good;
+  for (const char* bad : {"", "-a", "a-", "a b", "a/b", "ä"})
+    EXPECT_FALSE(IsCdiName(bad)) << bad;
+}
+
+}  // namespace
+}  // namespace purser::plugin
