@@ -58,6 +58,8 @@ void Kubelet::OnList(const std::string& name, const KubeletEndpoint* from,
                                   : entry.resource.unhealthy)
         .insert(device.id());
   }
+  entry.resource.repeated_ids +=
+      list.devices_size() - static_cast<int>(entry.resource.capacity());
   ++entry.resource.lists;
   Record(name, "listed");
 }

@@ -108,7 +108,8 @@ TEST_F(PluginProcessTest, TheKubeletSeesTheCapacityAtOnce) {
   EXPECT_EQ(kubelet_.resource(kHca)->healthy.size(), 1000u);
 }
 
-TEST_F(PluginProcessTest, TwentyKubeletRestartsUnderAllocates) {
+TEST_F(PluginProcessTest, TwoHundredKubeletRestartsUnderAllocates) {
+  constexpr int kRestarts = 200, kSettled = 20;
   ASSERT_TRUE(kubelet_.Start().ok());
   // Not a line for each of the Allocates: nobody reads them meanwhile.
   const auto plugin = Run({"--log-level", "warn"});
@@ -116,15 +117,22 @@ TEST_F(PluginProcessTest, TwentyKubeletRestartsUnderAllocates) {
   const std::set<std::string> ids = kubelet_.resource(kHca)->healthy;
   ASSERT_TRUE(kubelet_.Allocate("pod", {{kHca, 3}, {kMemory, 64}}).ok());
   std::atomic<bool> stop = false;
-  std::thread allocating([&] {
-    while (!stop) {
-      if (kubelet_.Allocate("other", {{kHca, 1}}).ok()) kubelet_.Free("other");
-      std::this_thread::yield();
-    }
-  });
+  std::atomic<int> allocated = 0;
+  std::vector<std::thread> allocating;
+  for (const char* container : {"one", "other"}) {
+    allocating.emplace_back([&, container] {
+      for (; !stop; std::this_thread::yield()) {
+        if (!kubelet_.Allocate(container, {{kHca, 1}, {kMemory, 2}}).ok())
+          continue;
+        ++allocated;
+        kubelet_.Free(container);
+      }
+    });
+  }
   std::vector<double> milliseconds;
   size_t files = 0;
-  for (int restart = 1; restart <= 20; ++restart) {
+  int threads = 0;
+  for (int restart = 1; restart <= kRestarts; ++restart) {
     const auto begin = steady_clock::now();
     if (!kubelet_.Restart().ok() || !Registered(kHca, 1 + restart) ||
         !Registered(kMemory, 1 + restart)) {
@@ -134,21 +142,29 @@ TEST_F(PluginProcessTest, TwentyKubeletRestartsUnderAllocates) {
     milliseconds.push_back(Milliseconds(steady_clock::now() - begin));
     EXPECT_EQ(kubelet_.resource(kHca)->healthy, ids);
     EXPECT_TRUE(kubelet_.Readmit("pod").ok());
-    if (restart == 2) files = OpenFiles(*plugin);
+    if (restart != kSettled) continue;
+    files = OpenFiles(*plugin);
+    threads = std::stoi(Status(*plugin, "Threads"));
   }
   stop = true;
-  allocating.join();
+  for (std::thread& thread : allocating) thread.join();
   std::sort(milliseconds.begin(), milliseconds.end());
-  if (!milliseconds.empty()) {
-    fmt::print(
-        "{} kubelet restarts: capacity back after {:.1f} ms (median), "
-        "{:.1f} ms (longest)\n",
-        milliseconds.size(), milliseconds[milliseconds.size() / 2],
-        milliseconds.back());
-  }
+  ASSERT_EQ(milliseconds.size(), size_t{kRestarts});
+  fmt::print(
+      "{} kubelet restarts under {} Allocates: capacity back after {:.1f} ms "
+      "(median), {:.1f} ms (longest)\n",
+      kRestarts, allocated.load(), milliseconds[kRestarts / 2],
+      milliseconds.back());
+  fmt::print("open files {} -> {}, threads {} -> {}\n", files,
+             OpenFiles(*plugin), threads, Status(*plugin, "Threads"));
   // Connections of the last restart may still be closing.
   EXPECT_LE(OpenFiles(*plugin), files + 4);
-  EXPECT_EQ(kubelet_.resource(kHca)->registrations, 21);
+  EXPECT_LE(std::stoi(Status(*plugin, "Threads")), threads + 4);
+  for (const char* resource : {kHca, kMemory}) {
+    EXPECT_EQ(kubelet_.resource(resource)->registrations, 1 + kRestarts);
+    EXPECT_EQ(kubelet_.resource(resource)->repeated_ids, 0);
+    EXPECT_EQ(kubelet_.resource(resource)->plugins, 1);
+  }
 }
 
 TEST_F(PluginProcessTest, AllocationsSurviveThePluginsReplacement) {
@@ -354,7 +370,7 @@ TEST_F(PluginProcessTest, NeedsNoCapability) {
   EXPECT_TRUE(Registered(kHca, 2)) << plugin->output();
 }
 
-TEST_F(PluginProcessTest, IsSmall) {
+TEST_F(PluginProcessTest, IsSmallWithOneDevice) {
   ASSERT_TRUE(kubelet_.Start().ok());
   const auto plugin = Run();
   ASSERT_TRUE(Advertised()) << plugin->output();
@@ -365,6 +381,45 @@ TEST_F(PluginProcessTest, IsSmall) {
              rss, anonymous, Status(*plugin, "Threads"));
   EXPECT_LE(rss, 22.0);
   EXPECT_LE(anonymous, 5.0);
+}
+
+TEST_F(PluginProcessTest, IsSmallAndQuickWithAHundredThousandUnits) {
+  constexpr int kUnits = 100'000;
+  const std::string config = WriteConfig(fmt::format(
+      "version: v1\nresources: {{queueMemory: {{capacity: {}Mi}}}}\n", kUnits));
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto plugin = Run({"--config", config});
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  std::vector<double> milliseconds;
+  size_t bytes = 0;
+  for (int i = 0; i < 21; ++i) {
+    const auto begin = steady_clock::now();
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    const auto stub = v1beta1::DevicePlugin::NewStub(grpc::CreateCustomChannel(
+        "unix:" + Socket(kMemory).string(), grpc::InsecureChannelCredentials(),
+        arguments));
+    grpc::ClientContext context;
+    const auto reader = stub->ListAndWatch(&context, v1beta1::Empty());
+    v1beta1::ListAndWatchResponse list;
+    ASSERT_TRUE(reader->Read(&list));
+    milliseconds.push_back(Milliseconds(steady_clock::now() - begin));
+    ASSERT_EQ(list.devices_size(), kUnits);
+    bytes = list.ByteSizeLong();
+    context.TryCancel();
+    reader->Finish();
+  }
+  std::sort(milliseconds.begin(), milliseconds.end());
+  const double rss = std::stod(Status(*plugin, "VmRSS")) / 1024.0;
+  fmt::print(
+      "{} units: first list of {} bytes {:.1f} ms (median), {:.1f} ms "
+      "(longest) after connecting; RSS {:.1f} MiB, anonymous {:.1f} MiB\n",
+      kUnits, bytes, milliseconds[milliseconds.size() / 2], milliseconds.back(),
+      rss, std::stod(Status(*plugin, "RssAnon")) / 1024.0);
+  EXPECT_LT(bytes, size_t{4} << 20);
+  // The median: a machine that builds beside the tests has hiccups.
+  EXPECT_LT(milliseconds[milliseconds.size() / 2], 100.0);
+  EXPECT_LT(rss, 64.0);
 }
 
 }  // namespace
