@@ -239,7 +239,7 @@ std::vector<YamlMap> YamlMap::Maps(std::string_view key) {
         state_->document->is_json() && item.kind == YamlNode::Kind::kNull;
     if (is_empty || state_->Expect(name, item, YamlNode::Kind::kMap, "a map"))
       maps.push_back(
-          state_->Child({.node = index,
+          state_->Child({.node = is_empty ? -1 : index,
                          .mark = item.mark,
                          .path = JoinPath(state_->map().path, name)}));
   }
