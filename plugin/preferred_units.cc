@@ -58,8 +58,15 @@ class Choice {
     return left;
   }
 
+  size_t HcasOfNode(int numa_node) const {
+    return static_cast<size_t>(
+        std::count_if(hcas_.begin(), hcas_.end(), [&](const HcaUnits& hca) {
+          return hca.numa_node == numa_node && !hca.available.empty();
+        }));
+  }
+
   // The least is taken first; false is less than true.
-  std::tuple<bool, bool, bool, bool, bool, size_t, size_t> Order(
+  std::tuple<bool, bool, bool, bool, bool, size_t, size_t, size_t> Order(
       size_t i, size_t wanted, const std::map<int, size_t>& left) const {
     const HcaUnits& hca = hcas_[i];
     const size_t count = hca.available.size();
@@ -74,6 +81,7 @@ class Choice {
             together && !suffices,
             !node_suffices,
             !used_node,
+            together ? 0 : kMany - std::min(wanted, HcasOfNode(hca.numa_node)),
             together ? 0 : taken_[i],
             fewest_first ? count : kMany - count};
   }
