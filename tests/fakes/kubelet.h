@@ -76,7 +76,7 @@ class Kubelet {
     int registrations = 0;  // since the kubelet's construction
     int plugins = 0;        // connected
     int lists = 0;
-    int repeated_ids = 0;     // in all lists
+    int repeated_ids = 0;    // in all lists
     std::string last_error;  // of the stream
     size_t capacity() const { return healthy.size() + unhealthy.size(); }
   };
