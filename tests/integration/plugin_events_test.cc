@@ -117,8 +117,8 @@ TEST_F(PluginEventsTest, TellTheKubeletLongBeforeALookWould) {
       "from a change to the kubelet: {:.1f} ms with events, {:.1f} ms without "
       "(medians)\n",
       with, without);
-  EXPECT_LT(with, 100);
-  EXPECT_LT(without, 5000);
+  // 100 ms: ./dev bench. Here only that it was not a look.
+  EXPECT_LT(with, without / 2);
 }
 
 TEST_F(PluginEventsTest, AStormCostsLittle) {
