@@ -5,10 +5,13 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "plugin/file_id.h"
 
 namespace purser::plugin {
 
@@ -29,6 +32,10 @@ class KubeletClient {
   absl::Status Register(const std::string& resource_name,
                         const std::string& endpoint,
                         std::chrono::milliseconds deadline);
+  // Of the kubelet's socket as it is now; nullopt: there is none.
+  absl::StatusOr<std::optional<FileId>> Incarnation() const {
+    return IdentifyFile(kubelet_socket_);
+  }
   // From any thread: ends the call under way and all later ones.
   void Cancel();
 

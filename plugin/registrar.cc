@@ -138,8 +138,7 @@ std::optional<Registrar::World> Registrar::Look(absl::Status* why_not) const {
       world.others.insert(world.others.end(), live->begin(), live->end());
   }
   if (!by_socket) return world;
-  const std::string socket = options_.device_plugins_dir + kKubeletSocket;
-  const absl::StatusOr<std::optional<FileId>> kubelet = IdentifyFile(socket);
+  const absl::StatusOr<std::optional<FileId>> kubelet = client_.Incarnation();
   if (kubelet.ok()) world.kubelet_socket = *kubelet;
   if (!kubelet.ok()) {
     world.why_not = kubelet.status();

@@ -245,6 +245,11 @@ Registration::TimePoint Registration::Register(const World& world) {
   const absl::Status status =
       client_.Register(server_.resource_name(), server_.endpoint().text(),
                        options_.register_deadline);
+  // Where the kubelet restarted since `world` was looked at, the one of now
+  // answered. Had it been the one before, the loss of its stream would tell.
+  const auto answered_by = client_.Incarnation();
+  if (answered_by.ok() && answered_by->has_value())
+    attempted_->kubelet_socket = **answered_by;
   {
     std::lock_guard lock(mutex_);
     ++(status.ok() ? state_.registered : state_.failed);

@@ -151,7 +151,9 @@ grpc::Status Kubelet::Register(const v1beta1::RegisterRequest& request) {
     std::unique_lock lock(mutex_);
     ++register_calls_;
     changed_.notify_all();
-    changed_.wait_for(lock, delay_, [&] { return !running_; });
+    const auto begin = std::chrono::steady_clock::now();
+    while (running_ && std::chrono::steady_clock::now() < begin + delay_)
+      changed_.wait_until(lock, begin + delay_);
     if (!running_)
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "kubelet stops");
     if (refusal_) {
@@ -246,6 +248,7 @@ void Kubelet::RefuseRegistrations(std::optional<absl::Status> error) {
 void Kubelet::DelayRegistrations(std::chrono::milliseconds delay) {
   std::lock_guard lock(mutex_);
   delay_ = delay;
+  changed_.notify_all();
 }
 
 void Kubelet::IgnoreLists(bool ignore) {

@@ -118,7 +118,7 @@ class Kubelet {
 
   // Registrations are answered with this error until it is taken back.
   void RefuseRegistrations(std::optional<absl::Status> error);
-  // Each answer to Register is held back that long.
+  // Each answer to Register is held back that long, those under way too.
   void DelayRegistrations(std::chrono::milliseconds delay);
   // Registers without opening ListAndWatch.
   void IgnoreLists(bool ignore);

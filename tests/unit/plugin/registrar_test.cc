@@ -166,6 +166,24 @@ TEST_F(RegistrarTest, ASlowAnswerIsNotASecondRegistration) {
   EXPECT_EQ(Registrations(), 1);
 }
 
+// The call may reach another kubelet than the one whose socket was looked at:
+// while a kubelet starts, and where it is slow to take other resources.
+TEST_F(RegistrarTest, AKubeletThatRestartedMeanwhileIsNotRegisteredWithTwice) {
+  ASSERT_TRUE(kubelet_->Start().ok());
+  kubelet_->DelayRegistrations(kLong);
+  options_.register_deadline = 2 * kLong;
+  const auto plugin = StartPlugin();
+  ASSERT_TRUE(kubelet_->WaitForRegisterCalls(1, kLong));
+  const auto made = std::filesystem::last_write_time(kubelet_->socket_path());
+  std::filesystem::last_write_time(kubelet_->socket_path(), made + 1s);
+  kubelet_->DelayRegistrations(0ms);
+  ASSERT_TRUE(Advertised());
+  EXPECT_TRUE(plugin->BecomesReady());
+  plugin->wakeup().Notify();
+  EXPECT_FALSE(
+      WaitFor([](const auto& r) { return r.registrations > 1; }, 100ms));
+}
+
 // One that comes too late for the plugin's patience makes the path useless: a
 // kubelet of today refuses it from then on.
 TEST_F(RegistrarTest, RegistersUnderAnotherPathAfterAnAnswerThatWasLost) {
