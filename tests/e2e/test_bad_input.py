@@ -23,34 +23,49 @@ def limits(**names):
     return change
 
 
-# Pod, exit code of its sidecar, and the words that its log, its status and so `kubectl describe pod` must have.
+def with_arguments(*arguments):
+    return lambda sidecar: sidecar["args"].extend(arguments)
+
+
+# What is changed of a sidecar, its exit code, and the words that its status and so `kubectl describe pod` must have.
 WRONG = {
-    "zero-units": (changed(pods.sidecar_pod("zero-units"), limits(hca="1", wqe_mib="0")), 1,
+    "zero-units": (limits(hca="1", wqe_mib="0"), 1,
                    ("no queue-memory budget", "request rdma/wqe-mib in the resources of the sidecar's container",
                     "limits: {rdma/wqe-mib: 64}", "PURSER_QUEUE_MEMORY_BYTES: not set")),
-    "no-units": (changed(pods.sidecar_pod("no-units"), limits(hca="1")), 1,
+    "no-units": (limits(hca="1"), 1,
                  ("no queue-memory budget", "request rdma/wqe-mib in the resources of the sidecar's container")),
-    "no-device": (changed(pods.sidecar_pod("no-device"), limits(wqe_mib="4")), 1,
+    "no-device": (limits(wqe_mib="4"), 1,
                   ("no RDMA device was given to this container", "the node has rxe0", "limits: {rdma/hca: 1}")),
-    "budget-above": (pods.sidecar_pod("budget-above", units=4, arguments=["--budget=8Mi"]), 2,
+    "budget-above": (with_arguments("--budget=8Mi"), 2,
                      ("--budget 8 MiB (8,388,608 bytes) is more than the 4 MiB (4,194,304 bytes) that the device plugin allocated",
                       "4 units of rdma/wqe-mib", "lower it, leave it out, or request more units")),
-    "wrong-device": (pods.sidecar_pod("wrong-device", units=4, arguments=["--device=mlx5_7"]), 1,
+    "wrong-device": (with_arguments("--device=mlx5_7"), 1,
                      ("no RDMA device mlx5_7 on this node, which has rxe0", "correct --device")),
-    "no-volume": (changed(pods.sidecar_pod("no-volume", units=4), lambda sidecar: sidecar.pop("volumeMounts")), 1,
+    "no-volume": (lambda sidecar: sidecar.pop("volumeMounts"), 1,
                   ("no shared volume at /run/purser", "volumeMounts: [{name: purser, mountPath: /run/purser}]")),
-    "read-only-volume": (changed(pods.sidecar_pod("read-only-volume", units=4),
-                                 lambda sidecar: sidecar["volumeMounts"][0].update(readOnly=True)), 1,
+    "read-only-volume": (lambda sidecar: sidecar["volumeMounts"][0].update(readOnly=True), 1,
                          ("/run/purser/sidecar.sock: EROFS", "take readOnly: true out of the sidecar's volumeMounts")),
 }
+
+
+def one_pod_of_all():
+    """As ordinary containers, which run side by side and once."""
+    pod = pods.sidecar_pod("wrong")
+    del pod["spec"]["initContainers"]
+    pod["spec"]["containers"] = []
+    for name, (change, _, _) in WRONG.items():
+        sidecar = pods.sidecar_of(changed(pods.sidecar_pod(name, units=4), change))
+        for key in ("restartPolicy", "startupProbe", "readinessProbe", "livenessProbe", "ports"):
+            sidecar.pop(key, None)
+        pod["spec"]["containers"].append({**sidecar, "name": name})
+    return pod
 
 
 @pytest.fixture(scope="module")
 def neighbourhood(purser):
     """A namespace with a pod that is right and holds queue pairs, and beside it all that are wrong."""
     with a_namespace(purser, "bad-input") as name:
-        purser.apply(pods.sidecar_pod("right", command=["purser", "qp", "create", "--count", "3"]),
-                     *[pod for pod, _, _ in WRONG.values()], namespace=name)
+        purser.apply(pods.sidecar_pod("right", command=["purser", "qp", "create", "--count", "3"]), one_pod_of_all(), namespace=name)
         purser.await_pod("right", name)
         yield name
 
@@ -107,15 +122,27 @@ def test_a_node_without_rdma(purser, namespace):
 @pytest.mark.parametrize("name", WRONG)
 def test_a_sidecar_that_cannot_do_its_work_says_why(purser, neighbourhood, name):
     _, code, words = WRONG[name]
-    end = wait_until(lambda: end_of_sidecar(purser, name, neighbourhood), "the sidecar has ended", 300)
+
+    def ended():
+        statuses = purser.pod("wrong", neighbourhood)["status"].get("containerStatuses", [])
+        return next((status["state"].get("terminated") for status in statuses if status["name"] == name), None)
+
+    end = wait_until(ended, "the sidecar has ended", 300)
     assert end["exitCode"] == code
-    described = purser.kubectl("describe", "pod", name, "--namespace", neighbourhood)
+    described = purser.kubectl("describe", "pod", "wrong", "--namespace", neighbourhood)
     for place in (end["message"], " ".join(described.split())):
         for word in words:
             assert word in place, place
 
-    # The application was not started, and the pod is not ready.
-    status = purser.pod(name, neighbourhood)["status"]
+
+def test_an_application_does_not_start_without_its_budget(purser, neighbourhood):
+    """Its pod is not ready, is told so in an event, and goes on trying."""
+    change, code, words = WRONG["no-units"]
+    purser.apply(changed(pods.sidecar_pod("no-units"), change), namespace=neighbourhood)
+    end = wait_until(lambda: end_of_sidecar(purser, "no-units", neighbourhood), "the sidecar has ended", 300)
+    assert end["exitCode"] == code and all(word in end["message"] for word in words), end
+
+    status = purser.pod("no-units", neighbourhood)["status"]
     assert status["phase"] == "Pending"
     assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
     conditions = {condition["type"]: condition for condition in status["conditions"]}
@@ -124,11 +151,11 @@ def test_a_sidecar_that_cannot_do_its_work_says_why(purser, neighbourhood, name)
 
     def told():
         return [e for e in purser.events(neighbourhood, type="Warning", reason="BackOff")
-                if e["involvedObject"]["name"] == name and "purser-sidecar" in e["message"]]
+                if e["involvedObject"]["name"] == "no-units" and "purser-sidecar" in e["message"]]
 
     wait_until(told, "an event says that the sidecar is started again and again", 300)
     # Its restarts would go on beside the tests that follow.
-    purser.kubectl("delete", "pod", name, "--namespace", neighbourhood, "--wait=false")
+    purser.kubectl("delete", "pod", "no-units", "--namespace", neighbourhood, "--wait=false")
 
 
 def test_a_fraction_of_a_unit_is_refused_by_the_api_server(purser, neighbourhood):
@@ -161,7 +188,7 @@ def test_the_rest_of_the_node_is_unharmed(purser, neighbourhood):
     assert purser.plugin_pod()["status"]["containerStatuses"][0]["ready"]
     purser.apply(pods.sidecar_pod("another", units=900), namespace=neighbourhood)
     purser.await_pod("another", neighbourhood)
-    purser.kubectl("delete", "pod", "another", "--namespace", neighbourhood, "--wait", "--timeout=300s", timeout=330)
+    purser.kubectl("delete", "pod", "another", "--namespace", neighbourhood, "--wait=false")
 
 
 def second_plugin(cluster, namespace):
