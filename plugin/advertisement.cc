@@ -23,7 +23,7 @@ constexpr uint32_t LengthDelimitedTag(int field) {
 }
 
 // The canonical decimal form only: "07" and "+7" are ids we never gave out.
-std::optional<uint32_t> ParseId(const std::string& id) {
+std::optional<uint32_t> ParseId(std::string_view id) {
   uint32_t number = 0;
   const char* end = id.data() + id.size();
   auto [parsed_to, error] = std::from_chars(id.data(), end, number);
@@ -41,10 +41,11 @@ std::optional<Unit> Find(const Advertisement& advertisement,
                          const std::string& id) {
   for (const NamedUnit& unit : advertisement.named)
     if (unit.id == id) return Unit{unit.healthy, unit.reason};
-  const std::optional<uint32_t> number = ParseId(id);
-  if (!number) return std::nullopt;
   for (const UnitRange& range : advertisement.ranges) {
-    if (*number >= range.first && *number - range.first < range.count)
+    if (!id.starts_with(range.prefix)) continue;
+    const std::optional<uint32_t> number =
+        ParseId(std::string_view(id).substr(range.prefix.size()));
+    if (number && *number >= range.first && *number - range.first < range.count)
       return Unit{range.healthy, range.reason};
   }
   return std::nullopt;
@@ -59,8 +60,12 @@ void Write(const v1beta1::Device& device,
   device.SerializeWithCachedSizes(out);
 }
 
-std::string HealthWord(bool healthy) {
-  return std::string(healthy ? kHealthyWord : kUnhealthyWord);
+// All but the id.
+void Describe(bool healthy, int numa_node, v1beta1::Device* device) {
+  device->set_health(std::string(healthy ? kHealthyWord : kUnhealthyWord));
+  device->clear_topology();
+  if (numa_node >= 0)
+    device->mutable_topology()->add_nodes()->set_id(numa_node);
 }
 
 }  // namespace
@@ -86,14 +91,14 @@ std::string SerializeListAndWatch(const Advertisement& advertisement) {
     google::protobuf::io::CodedOutputStream out(&sink);
     v1beta1::Device device;
     for (const UnitRange& range : advertisement.ranges) {
-      device.set_health(HealthWord(range.healthy));
+      Describe(range.healthy, range.numa_node, &device);
       for (uint32_t i = 0; i < range.count; ++i) {
-        device.set_id(std::to_string(range.first + i));
+        device.set_id(range.prefix + std::to_string(range.first + i));
         Write(device, &out);
       }
     }
     for (const NamedUnit& unit : advertisement.named) {
-      device.set_health(HealthWord(unit.healthy));
+      Describe(unit.healthy, unit.numa_node, &device);
       device.set_id(unit.id);
       Write(device, &out);
     }

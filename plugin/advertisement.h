@@ -2,7 +2,7 @@
 //
 // What one resource tells the kubelet: its units, by id, and their health. Ids
 // are the same after every restart: the decimal numbers from 0, which are
-// short, or, where a unit is a device, where that is on the bus.
+// short; where a unit is of one device, where that is on the bus.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,12 @@ namespace purser::plugin {
 // Ids first, first + 1, … that share everything but the id. Ranges, not one
 // object an id: queue memory has a hundred thousand of them.
 struct UnitRange {
+  std::string prefix;  // of each id
   uint32_t first = 0;
   uint32_t count = 0;
   bool healthy = true;
   std::string reason;  // why not healthy; not sent to the kubelet
+  int numa_node = -1;  // -1: the kubelet is told none
   bool operator==(const UnitRange&) const = default;
 };
 
@@ -30,6 +32,7 @@ struct NamedUnit {
   std::string id;  // "0000:3b:00.2"
   bool healthy = true;
   std::string reason;
+  int numa_node = -1;
   bool operator==(const NamedUnit&) const = default;
 };
 

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "node_view/metrics.h"
 #include "plugin/config/capacity.h"
+#include "plugin/device_access.h"
 #include "plugin/device_resource.h"
 #include "plugin/events/netlink_source.h"
 #include "plugin/node_view.h"
@@ -69,14 +70,14 @@ absl::StatusOr<uint32_t> MemoryUnits(const Config& config) {
 }  // namespace
 
 absl::StatusOr<std::vector<std::unique_ptr<Resource>>> MakeResources(
-    const Config& config) {
+    const Config& config, const CdiSpecs* cdi) {
   std::vector<std::unique_ptr<Resource>> resources;
   for (const PoolConfig& pool : config.pools) {
     if (!pool.advertised) continue;
-    if (pool.unit == PoolUnit::kDevice) {
-      resources.push_back(std::make_unique<DeviceResource>(pool));
+    if (pool.unit == PoolUnit::kShare) {
+      resources.push_back(std::make_unique<PoolResource>(pool, cdi));
     } else {
-      resources.push_back(std::make_unique<PoolResource>(pool));
+      resources.push_back(std::make_unique<DeviceResource>(pool, cdi));
     }
   }
   if (const QueueMemoryConfig& memory = config.queue_memory; memory.enabled) {
@@ -105,6 +106,9 @@ App::App(Config config, std::shared_ptr<Wakeup> wakeup)
       limits_(rdma::LibibverbsVerbs()),
       inventory_(discovery_, config_.dev_root, config_.proc_root,
                  InventoryOptions(config_), &limits_),
+      cdi_(config_.cdi ? std::make_unique<CdiSpecs>(config_.cdi_dir,
+                                                    config_.installation)
+                       : nullptr),
       wakeup_(std::move(wakeup)) {}
 
 App::~App() { Stop(); }
@@ -116,7 +120,7 @@ absl::Status App::Start(const std::string& version) {
                  {"sysfs_root", config_.sysfs_root}});
   PURSER_ASSIGN_OR_RETURN(signals_, base::OpenSignals());
   OpenEventSources();
-  PURSER_ASSIGN_OR_RETURN(resources_, MakeResources(config_));
+  PURSER_ASSIGN_OR_RETURN(resources_, MakeResources(config_, cdi_.get()));
   const Identity identity = Identity::Now(config_.installation);
   std::vector<ResourceServer*> served;
   for (const std::unique_ptr<Resource>& resource : resources_) {
@@ -208,6 +212,9 @@ void App::Rescan(RefreshCause cause) {
   const bool scanned = inventory_.Scan().ok();
   schedule_.Scanned(began, RefreshSchedule::Clock::now());
   if (!scanned) return;
+  // First what names stand for, then who may be given them.
+  if (cdi_ != nullptr)
+    cdi_->Refresh(PoolCdiSpecs(config_, *inventory_.snapshot()));
   for (const std::unique_ptr<ResourceServer>& server : servers_)
     server->Update(inventory_.snapshot());
   // Resources are registered only once their units are known.
@@ -221,6 +228,7 @@ void App::Stop() {
   const auto deadline = std::chrono::system_clock::now() + kServerStop;
   for (auto server = servers_.rbegin(); server != servers_.rend(); ++server)
     (*server)->Stop(deadline);
+  if (cdi_ != nullptr) cdi_->Remove();
 }
 
 base::HttpResponse App::Readiness() const {

@@ -11,6 +11,7 @@
 #include "base/file_descriptor.h"
 #include "base/http_server.h"
 #include "node_view/live_view.h"
+#include "plugin/cdi_specs.h"
 #include "plugin/config/config.h"
 #include "plugin/events/event_sources.h"
 #include "plugin/events/refresh_schedule.h"
@@ -63,6 +64,8 @@ class App {
   std::string fingerprint_;  // the main thread's: sysfs before the last scan
   QueuePairLimits limits_;
   Inventory inventory_;  // scanned here -> servers_, metrics_
+  // Null where it is not wanted.
+  const std::unique_ptr<CdiSpecs> cdi_;                   // -> resources_
   std::vector<std::unique_ptr<Resource>> resources_;      // -> servers_
   const std::shared_ptr<Wakeup> wakeup_;                  // -> registrar_
   std::vector<std::unique_ptr<ResourceServer>> servers_;  // streams -> wakeup_
@@ -75,6 +78,6 @@ class App {
 // The resources that the configuration asks for on a node with that much
 // memory; shared with --check-config.
 absl::StatusOr<std::vector<std::unique_ptr<Resource>>> MakeResources(
-    const Config& config);
+    const Config& config, const CdiSpecs* cdi = nullptr);
 
 }  // namespace purser::plugin

@@ -1,19 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What a container gets of the devices of a pool.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "deviceplugin/v1beta1/api.pb.h"
+#include "plugin/cdi_specs.h"
 #include "plugin/config/config.h"
 #include "plugin/inventory.h"
 
 namespace purser::plugin {
 
-// Gives a container `devices` of a pool: their device nodes, the pool's mounts,
-// and the variable that lists them.
+// A device's id, the same for as long as the hardware is: its PCI address, or,
+// of a sub-function, its name on the auxiliary bus; of soft devices their own
+// name.
+std::string UnitId(const rdma::SysfsDevice& device);
+
+// Gives a container `devices` of a pool: their nodes, by name where the pool's
+// specification is in place and else one by one, the pool's mounts, and the
+// variables that list them. `cdi` may be null.
 void GrantAccess(const PoolConfig& pool,
                  const std::vector<const Device*>& devices,
-                 const Snapshot& snapshot,
+                 const Snapshot& snapshot, const CdiSpecs* cdi,
                  v1beta1::ContainerAllocateResponse* response);
+
+// A specification for each pool that is advertised: all devices that it has.
+std::vector<CdiSpec> PoolCdiSpecs(const Config& config,
+                                  const Snapshot& snapshot);
+
+// The NUMA node that the kubelet may be told of `units` units of these devices;
+// -1 where they are of several, or where that would cost the kubelet too much:
+// it looks at every unit once for every set of NUMA nodes.
+int TopologyOf(const PoolConfig& pool,
+               const std::vector<const Device*>& devices,
+               const Snapshot& snapshot, uint32_t units);
 
 }  // namespace purser::plugin

@@ -137,6 +137,7 @@ absl::StatusOr<Snapshot> Inventory::Read() {
       base::ProcReader(proc_root_).DefaultRouteNetdevs();
   Snapshot snapshot;
   snapshot.rdma_cm = discovery_.HasRdmaCm();
+  snapshot.numa_nodes = discovery_.NumaNodes();
   for (rdma::SysfsDevice& device : devices) {
     snapshot.devices.push_back(Judge(std::move(device)));
     AskMaxQp(snapshot.devices.back());

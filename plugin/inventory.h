@@ -44,6 +44,7 @@ struct Device {
 struct Snapshot {
   std::vector<Device> devices;  // by name
   bool rdma_cm = false;         // whether /dev/infiniband/rdma_cm exists
+  int numa_nodes = 0;           // of the machine; 0: not told
   // Complete devices of each pool, by resource name; indices into `devices`.
   std::map<std::string, std::vector<size_t>> pools;
   std::vector<Overlap> overlaps;

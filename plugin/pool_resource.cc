@@ -10,8 +10,8 @@
 
 namespace purser::plugin {
 
-PoolResource::PoolResource(PoolConfig config)
-    : config_(std::move(config)), name_(config_.full_name()) {}
+PoolResource::PoolResource(PoolConfig config, const CdiSpecs* cdi)
+    : config_(std::move(config)), name_(config_.full_name()), cdi_(cdi) {}
 
 Advertisement PoolResource::Advertise(const Snapshot& snapshot) const {
   const std::vector<const Device*> members = snapshot.members(name_);
@@ -21,6 +21,7 @@ Advertisement PoolResource::Advertise(const Snapshot& snapshot) const {
       .count = config_.rdma_hca_max.value_or(SharesOfGidTables(members)),
       .healthy = false};
   if (all.count == 0) return {};
+  all.numa_node = TopologyOf(config_, members, snapshot, all.count);
   for (const Device* device : members) {
     if (device->health == DeviceHealth::kHealthy) {
       all.healthy = true;
@@ -40,7 +41,7 @@ std::string PoolResource::Note(const Snapshot& snapshot) const {
 absl::StatusOr<v1beta1::ContainerAllocateResponse> PoolResource::Allocate(
     std::span<const std::string> /*ids*/, const Snapshot& snapshot) const {
   v1beta1::ContainerAllocateResponse response;
-  GrantAccess(config_, snapshot.members(name_), snapshot, &response);
+  GrantAccess(config_, snapshot.members(name_), snapshot, cdi_, &response);
   return response;
 }
 

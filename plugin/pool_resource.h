@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "plugin/cdi_specs.h"
 #include "plugin/config/config.h"
 #include "plugin/resource.h"
 
@@ -11,7 +12,8 @@ namespace purser::plugin {
 // unhealthy.
 class PoolResource : public Resource {
  public:
-  explicit PoolResource(PoolConfig config);
+  // `cdi` outlives it, and may be null.
+  explicit PoolResource(PoolConfig config, const CdiSpecs* cdi = nullptr);
 
   const std::string& name() const override { return name_; }
   Advertisement Advertise(const Snapshot& snapshot) const override;
@@ -23,6 +25,7 @@ class PoolResource : public Resource {
  private:
   const PoolConfig config_;
   const std::string name_;
+  const CdiSpecs* const cdi_;
 };
 
 // As many shares as the GID tables of the devices have room for: a container's

@@ -16,10 +16,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "plugin/config/registration_mode.h"
 #include "plugin/directory_watch.h"
 #include "plugin/kubelet_client.h"
 #include "plugin/registration.h"
-#include "plugin/registration_mode.h"
 #include "plugin/resource_server.h"
 #include "plugin/wakeup.h"
 

@@ -13,10 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A port has up to 256 GIDs on hardware (1024 on soft-RoCE); those of its
-// netdevs fill the table from below.
-constexpr int kMaxGidsRead = 256;
-
 // 0000:3b:00.0; the domain may be longer (behind VMD).
 bool IsPciAddress(std::string_view name) {
   if (name.size() < 12 || name[name.size() - 2] != '.') return false;
@@ -88,22 +84,6 @@ void ReadPciFunction(const fs::path& pci, SysfsDevice& out) {
   ReadPhysicalFunction(pci, out.function);
 }
 
-std::vector<std::string> GidNetdevs(const fs::path& port) {
-  std::vector<std::string> netdevs;
-  for (int index = 0; index < kMaxGidsRead; ++index) {
-    const absl::StatusOr<std::string> name =
-        ReadAttribute(port / "gid_attrs" / "ndevs" / std::to_string(index));
-    if (!name.ok()) {
-      if (IsGone(name.status())) break;  // the table's end
-      continue;                          // EINVAL: an empty entry
-    }
-    if (!name->empty() &&
-        std::find(netdevs.begin(), netdevs.end(), *name) == netdevs.end())
-      netdevs.push_back(*name);
-  }
-  return netdevs;
-}
-
 }  // namespace
 
 void ReadBus(const fs::path& device, SysfsDevice& out) {
@@ -128,10 +108,9 @@ void ReadBus(const fs::path& device, SysfsDevice& out) {
   }
 }
 
-std::vector<std::string> PortNetdevs(const fs::path& device, uint8_t port_num) {
-  std::vector<std::string> netdevs =
-      GidNetdevs(device / "ports" / std::to_string(port_num));
-  if (!netdevs.empty()) return netdevs;
+std::vector<std::string> FunctionNetdevs(const fs::path& device,
+                                         uint8_t port_num) {
+  std::vector<std::string> netdevs;
   const fs::path own = device / "device" / "net";
   for (const std::string& name : OptionalDirectory(own)) {
     const int64_t dev_port =

@@ -16,10 +16,9 @@ namespace purser::rdma {
 // (sub-function) somewhere below one.
 void ReadBus(const std::filesystem::path& device, SysfsDevice& out);
 
-// Netdevs of the port `port_num`, without repeats: those of its GIDs, or, since
-// InfiniBand GIDs name none, the function's own of that port.
-std::vector<std::string> PortNetdevs(const std::filesystem::path& device,
-                                     uint8_t port_num);
+// The function's own netdevs of the port `port_num`.
+std::vector<std::string> FunctionNetdevs(const std::filesystem::path& device,
+                                         uint8_t port_num);
 
 // Bonds over `netdevs`, and the slaves of those that are bonds themselves.
 std::vector<std::string> BondNetdevs(const std::filesystem::path& sysfs_root,

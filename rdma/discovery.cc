@@ -8,6 +8,7 @@
 
 #include "base/status_macros.h"
 #include "rdma/bus.h"
+#include "rdma/gid_table.h"
 #include "rdma/sysfs.h"
 #include "rdma/verbs.h"
 #include "spdlog/fmt/fmt.h"
@@ -45,7 +46,12 @@ PortStatus ReadPort(const fs::path& device, uint8_t port_num) {
   status.gid_table_length =
       static_cast<uint32_t>(OptionalDirectory(port / "gids").size());
   status.first_pkey = OptionalAttribute(port / "pkeys" / "0");
-  status.netdevs = PortNetdevs(device, port_num);
+  GidTable gids = ReadGidTable(port);
+  status.gid_index =
+      status.link_layer == LinkLayer::kInfiniband ? 0 : gids.preferred_index;
+  // InfiniBand GIDs name no netdev.
+  status.netdevs = gids.netdevs.empty() ? FunctionNetdevs(device, port_num)
+                                        : std::move(gids.netdevs);
   return status;
 }
 
@@ -225,6 +231,14 @@ bool Discovery::SeesFunctionNetdevs() const {
       return true;
   }
   return false;
+}
+
+int Discovery::NumaNodes() const {
+  int nodes = 0;
+  for (const std::string& name :
+       OptionalDirectory(sysfs_root_ / "devices" / "system" / "node"))
+    if (name.starts_with("node")) ++nodes;
+  return nodes;
 }
 
 bool Discovery::HasRdmaCm() const {

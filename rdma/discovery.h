@@ -30,7 +30,8 @@ struct PortStatus {
   uint64_t rate_mbps = 0;  // 0: not told
   uint16_t lid = 0;
   uint32_t gid_table_length = 0;
-  std::string first_pkey;            // "0xffff"; "" on Ethernet
+  int gid_index = -1;      // of the GID to connect with; -1: there is none
+  std::string first_pkey;  // "0xffff"; "" on Ethernet
   std::vector<std::string> netdevs;  // of the port's GIDs, without repeats
   bool active() const { return port_state == 4; }
 };
@@ -71,6 +72,8 @@ class Discovery {
   // If not, this is a pod's network namespace, and a function without a netdev
   // may have one.
   bool SeesFunctionNetdevs() const;
+  // How many NUMA nodes the machine has; 0: not told.
+  int NumaNodes() const;
   // Whether dev_root/infiniband/rdma_cm exists.
   bool HasRdmaCm() const;
 

@@ -16,9 +16,9 @@
 #include "base/logging.h"
 #include "plugin/allocate_options.h"
 #include "plugin/config/names.h"
+#include "plugin/config/registration_mode.h"
 #include "plugin/config/selectors.h"
 #include "plugin/node_view_config.h"
-#include "plugin/registration_mode.h"
 
 namespace purser::plugin {
 
@@ -32,8 +32,9 @@ struct Mount {
 
 // What one unit of a pool is.
 enum class PoolUnit {
-  kShare,   // a share of all its devices
-  kDevice,  // one device of its own
+  kShare,        // a share of all its devices
+  kDeviceShare,  // a share of one of them
+  kDevice,       // one device of its own
 };
 
 struct PoolConfig {
@@ -41,7 +42,8 @@ struct PoolConfig {
   std::string resource_name = "hca";
   std::string resource_prefix = std::string(kDefaultResourcePrefix);
   PoolUnit unit = PoolUnit::kShare;
-  // Shares. nullopt: as many as the GID tables of its devices have room for.
+  // Shares, of all or of each device. nullopt: as many as the GID tables of its
+  // devices have room for.
   std::optional<uint32_t> rdma_hca_max = kDefaultShares;
   // A device that one of `selectors` takes, and none of `exclude`; no selectors
   // at all take every device.
@@ -50,7 +52,7 @@ struct PoolConfig {
   // False: it keeps its devices from the pools after it, and that is all.
   bool advertised = true;
   std::vector<Mount> mounts;
-  AllocateOptions allocate;  // no key sets it yet: the defaults
+  AllocateOptions allocate;
   std::string full_name() const {
     return resource_prefix + "/" + resource_name;
   }
@@ -111,6 +113,11 @@ struct Config {
   // Not in the file: whether to listen to the kernel's events, which take no
   // privilege.
   bool events = true;
+  // Whether containers get device nodes by the Container Device Interface, and
+  // where its specifications are.
+  bool cdi = false;
+  std::string cdi_dir = "/var/run/cdi";
+
   // Not in the file. Plugins of one installation replace each other.
   std::string installation = "purser";
   // Not in the file: where the node's own file systems are.

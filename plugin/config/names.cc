@@ -42,6 +42,14 @@ std::string VariablePart(std::string_view text) {
   return out;
 }
 
+std::string PoolVariable(std::string_view prefix, std::string_view name,
+                         std::string_view what) {
+  return prefix == kDefaultResourcePrefix
+             ? fmt::format("PURSER_POOL_{}_{}", VariablePart(name), what)
+             : fmt::format("PURSER_POOL_{}_{}_{}", VariablePart(prefix),
+                           VariablePart(name), what);
+}
+
 }  // namespace
 
 absl::Status CheckResourcePrefix(std::string_view prefix) {
@@ -103,10 +111,12 @@ bool IsCapacityResource(std::string_view full_name) {
 
 std::string PoolDevicesVariable(std::string_view prefix,
                                 std::string_view name) {
-  return prefix == kDefaultResourcePrefix
-             ? fmt::format("PURSER_POOL_{}_DEVICES", VariablePart(name))
-             : fmt::format("PURSER_POOL_{}_{}_DEVICES", VariablePart(prefix),
-                           VariablePart(name));
+  return PoolVariable(prefix, name, "DEVICES");
+}
+
+std::string PoolGidIndexVariable(std::string_view prefix,
+                                 std::string_view name) {
+  return PoolVariable(prefix, name, "GID_INDEX");
 }
 
 std::string SriovVariable(std::string_view prefix, std::string_view name) {

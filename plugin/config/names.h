@@ -33,6 +33,9 @@ absl::Status CheckResourceName(std::string_view name);
 // "PURSER_POOL_HCA_FAST_DEVICES", ("example.com", "hca") ->
 // "PURSER_POOL_EXAMPLE_COM_HCA_DEVICES".
 std::string PoolDevicesVariable(std::string_view prefix, std::string_view name);
+// That with the GID to connect with on each: "PURSER_POOL_HCA_FAST_GID_INDEX".
+std::string PoolGidIndexVariable(std::string_view prefix,
+                                 std::string_view name);
 
 // The SR-IOV plugin's variable that lists PCI addresses: ("intel.com", "vf") ->
 // "PCIDEVICE_INTEL_COM_VF".

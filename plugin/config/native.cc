@@ -47,8 +47,10 @@ void ReadUnits(base::YamlMap& map, PoolConfig* pool) {
   if (std::string unit; map.String("unit", &unit)) {
     if (unit == "device") {
       pool->unit = PoolUnit::kDevice;
+    } else if (unit == "deviceShare") {
+      pool->unit = PoolUnit::kDeviceShare;
     } else if (unit != "share") {
-      map.Fault("unit", fmt::format("{} is neither share nor device",
+      map.Fault("unit", fmt::format("{} is none of share, deviceShare, device",
                                     base::QuoteForMessage(unit)));
     }
   }
@@ -65,10 +67,28 @@ void ReadUnits(base::YamlMap& map, PoolConfig* pool) {
   pool->rdma_hca_max = static_cast<uint32_t>(shares);
 }
 
+AllocateOptions ReadAllocate(base::YamlMap map) {
+  AllocateOptions options;
+  if (std::string placement; map.String("placement", &placement)) {
+    if (placement == "packed") {
+      options.placement = Placement::kPacked;
+    } else if (placement != "spread") {
+      map.Fault("placement", fmt::format("{} is neither spread nor packed",
+                                         base::QuoteForMessage(placement)));
+    }
+  }
+  map.Bool("topology", &options.topology);
+  map.Bool("umad", &options.umad);
+  map.Bool("issm", &options.issm);
+  map.Bool("rdmaCm", &options.rdma_cm);
+  return options;
+}
+
 PoolConfig ReadPool(base::YamlMap& map) {
   PoolConfig pool;
   ReadNames(map, &pool);
   ReadUnits(map, &pool);
+  pool.allocate = ReadAllocate(map.Map("allocate"));
   pool.selectors = ReadNativeSelectors(map, "selectors");
   pool.exclude = ReadNativeSelectors(map, "exclude");
   for (base::YamlMap& mount : map.Maps("mounts"))
@@ -120,6 +140,15 @@ void ReadResources(base::YamlMap map, Config* config) {
       ReadQueuePairs(map.Map("queuePairs"), map.Has("queuePairs"));
 }
 
+void ReadCdi(base::YamlMap map, Config* config) {
+  map.Bool("enabled", &config->cdi);
+  if (map.String("directory", &config->cdi_dir) &&
+      !config->cdi_dir.starts_with('/')) {
+    map.Fault("directory", fmt::format("{} is no absolute path",
+                                       base::QuoteForMessage(config->cdi_dir)));
+  }
+}
+
 void ReadProcess(base::YamlMap& root, Config* config) {
   if (root.String("kubeletRootDir", &config->kubelet_root_dir) &&
       (config->kubelet_root_dir.empty() ||
@@ -128,6 +157,15 @@ void ReadProcess(base::YamlMap& root, Config* config) {
                fmt::format("{} is no absolute path",
                            base::QuoteForMessage(config->kubelet_root_dir)));
   }
+  if (std::string mode; root.String("registration", &mode)) {
+    const absl::StatusOr<RegistrationMode> parsed = ParseRegistrationMode(mode);
+    if (parsed.ok()) {
+      config->registration = *parsed;
+    } else {
+      root.Fault("registration", std::string(parsed.status().message()));
+    }
+  }
+  ReadCdi(root.Map("cdi"), config);
   root.String("metricsAddress", &config->metrics_address);
   if (root.Duration("rescanInterval", &config->rescan_interval) &&
       config->rescan_interval < std::chrono::milliseconds(100)) {

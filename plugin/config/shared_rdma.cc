@@ -80,6 +80,8 @@ void ReadSelectors(base::YamlMap& map, PoolConfig* pool) {
 PoolConfig ReadPool(base::YamlMap& map, PeerNames* names) {
   PoolConfig pool;
   pool.reach = Reach::kSharedRdmaPlugin;
+  pool.allocate.issm = true;  // as that plugin does; but no topology
+  pool.allocate.topology = false;
   pool.resource_name.clear();
   map.String("resourceName", &pool.resource_name);
   std::string prefix;

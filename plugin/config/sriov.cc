@@ -122,6 +122,7 @@ PoolConfig ReadPool(base::YamlMap& map, const std::string& default_prefix,
                     PeerNames* names) {
   PoolConfig pool;
   pool.unit = PoolUnit::kDevice;
+  pool.allocate.issm = true;  // as that plugin does
   pool.resource_name.clear();
   pool.resource_prefix = default_prefix;
   map.String("resourceName", &pool.resource_name);
@@ -131,6 +132,7 @@ PoolConfig ReadPool(base::YamlMap& map, const std::string& default_prefix,
   names->Take(map, &pool);
   bool exclude_topology = false;
   map.Bool("excludeTopology", &exclude_topology);
+  pool.allocate.topology = !exclude_topology;
   if (map.Has("additionalInfo"))
     map.Warn("additionalInfo", "is not handed to containers from here");
   if (ReadDeviceType(map, &pool)) {

@@ -63,6 +63,7 @@ struct ContainerAllocation {
   std::map<std::string, std::string> envs;
   std::vector<v1beta1::DeviceSpec> devices;
   std::vector<v1beta1::Mount> mounts;
+  std::set<std::string> cdi_devices;
   std::vector<std::string> conflicts;  // keys set twice with other values
 };
 
@@ -163,6 +164,9 @@ class Kubelet {
              const grpc::Status& status);
   absl::StatusOr<std::vector<std::string>> TakeUnits(
       const std::string& container, const std::string& resource, int count);
+  // The units that are free; empty if they are too few, and `why_not` says it.
+  std::vector<std::string> FreeUnits(const std::string& resource, int count,
+                                     absl::Status* why_not) const;
   void Disconnect();
   // With the lock held.
   void Record(const std::string& name, const char* what);

@@ -17,13 +17,14 @@ bool Shorter(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> Kubelet::TakeUnits(
-    const std::string& container, const std::string& resource, int count) {
-  std::lock_guard lock(mutex_);
+std::vector<std::string> Kubelet::FreeUnits(const std::string& resource,
+                                            int count,
+                                            absl::Status* why_not) const {
   const auto found = entries_.find(resource);
   if (found == entries_.end() || found->second.primary == nullptr) {
-    return absl::FailedPreconditionError(
+    *why_not = absl::FailedPreconditionError(
         "cannot allocate unregistered device " + resource);
+    return {};
   }
   std::set<std::string> taken;
   for (const auto& [name, resources] : containers_) {
@@ -35,11 +36,31 @@ absl::StatusOr<std::vector<std::string>> Kubelet::TakeUnits(
                       found->second.resource.healthy.end(), taken.begin(),
                       taken.end(), std::back_inserter(free));
   std::sort(free.begin(), free.end(), Shorter);
-  if (free.size() < static_cast<size_t>(count)) {
-    return absl::ResourceExhaustedError(
-        fmt::format("Insufficient {}: requested {}, available {}", resource,
-                    count, free.size()));
+  if (free.size() >= static_cast<size_t>(count)) return free;
+  *why_not = absl::ResourceExhaustedError(
+      fmt::format("Insufficient {}: requested {}, available {}", resource,
+                  count, free.size()));
+  return {};
+}
+
+absl::StatusOr<std::vector<std::string>> Kubelet::TakeUnits(
+    const std::string& container, const std::string& resource, int count) {
+  absl::Status why_not;
+  std::vector<std::string> free, preferred;
+  // As the kubelet does, it asks without its lock; then it takes what is left.
+  if (const std::shared_ptr<KubeletEndpoint> plugin = endpoint(resource)) {
+    {
+      std::lock_guard lock(mutex_);
+      free = FreeUnits(resource, count, &why_not);
+    }
+    preferred = plugin->Prefer(free, count);
   }
+  std::lock_guard lock(mutex_);
+  free = FreeUnits(resource, count, &why_not);
+  if (free.empty()) return why_not;
+  std::stable_partition(free.begin(), free.end(), [&](const std::string& id) {
+    return std::find(preferred.begin(), preferred.end(), id) != preferred.end();
+  });
   free.resize(static_cast<size_t>(count));
   containers_[container][resource] = free;
   return free;
@@ -78,6 +99,8 @@ absl::StatusOr<ContainerAllocation> Kubelet::Allocate(
       if (is_first("device " + device.container_path(),
                    device.host_path() + device.permissions()))
         merged.devices.push_back(device);
+    for (const auto& device : answer.cdi_devices())
+      merged.cdi_devices.insert(device.name());
     for (const auto& mount : answer.mounts())
       if (is_first("mount " + mount.container_path(), mount.host_path()))
         merged.mounts.push_back(mount);

@@ -54,6 +54,24 @@ void KubeletEndpoint::Stop() {
   if (reader_.joinable()) reader_.join();
 }
 
+std::vector<std::string> KubeletEndpoint::Prefer(
+    const std::vector<std::string>& available, int size) {
+  if (!options_.get_preferred_allocation_available()) return {};
+  v1beta1::PreferredAllocationRequest request;
+  auto* container = request.add_container_requests();
+  for (const std::string& id : available)
+    container->add_available_deviceids(id);
+  container->set_allocation_size(size);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kAllocateDeadline);
+  v1beta1::PreferredAllocationResponse response;
+  if (!stub_->GetPreferredAllocation(&context, request, &response).ok() ||
+      response.container_responses().empty())
+    return {};
+  const auto& preferred = response.container_responses(0).deviceids();
+  return {preferred.begin(), preferred.end()};
+}
+
 absl::StatusOr<v1beta1::AllocateResponse> KubeletEndpoint::Allocate(
     const v1beta1::AllocateRequest& request) {
   grpc::ClientContext context;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,6 +39,9 @@ class KubeletEndpoint {
   absl::StatusOr<v1beta1::AllocateResponse> Allocate(
       const v1beta1::AllocateRequest& request);
   const std::string& path() const { return path_; }
+  // In the plugin's order; nothing where it has no preference.
+  std::vector<std::string> Prefer(const std::vector<std::string>& available,
+                                  int size);
   // For calls that the kubelet itself would not make.
   v1beta1::DevicePlugin::Stub& stub() { return *stub_; }
   const v1beta1::DevicePluginOptions& options() const { return options_; }

@@ -383,7 +383,7 @@ TEST_F(PluginProcessTest, IsSmallWithOneDevice) {
   EXPECT_LE(anonymous, 5.0);
 }
 
-TEST_F(PluginProcessTest, IsSmallAndQuickWithAHundredThousandUnits) {
+TEST_F(PluginProcessTest, IsSmallWithAHundredThousandUnits) {
   constexpr int kUnits = 100'000;
   const std::string config = WriteConfig(fmt::format(
       "version: v1\nresources: {{queueMemory: {{capacity: {}Mi}}}}\n", kUnits));
@@ -417,8 +417,6 @@ TEST_F(PluginProcessTest, IsSmallAndQuickWithAHundredThousandUnits) {
       kUnits, bytes, milliseconds[milliseconds.size() / 2], milliseconds.back(),
       rss, std::stod(Status(*plugin, "RssAnon")) / 1024.0);
   EXPECT_LT(bytes, size_t{4} << 20);
-  // The median: a machine that builds beside the tests has hiccups.
-  EXPECT_LT(milliseconds[milliseconds.size() / 2], 100.0);
   EXPECT_LT(rss, 64.0);
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/strict_yaml.h"
 #include "plugin/check_config.h"
 #include "plugin/config/unit_limit.h"
 #include "plugin/live_endpoints.h"
@@ -91,9 +92,63 @@ TEST_F(AppTest, TwoPoolsAndMemoryInOneContainerDoNotCollide) {
       "pod", {{"rdma/soft", 1}, {"rdma/hard", 2}, {kMemory, 1}});
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_TRUE(pod->conflicts.empty());
-  EXPECT_EQ(pod->envs.size(), 3u);
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : pod->envs) variables.push_back(name);
+  EXPECT_THAT(variables, testing::ElementsAre("PURSER_POOL_HARD_DEVICES",
+                                              "PURSER_POOL_HARD_GID_INDEX",
+                                              "PURSER_POOL_SOFT_DEVICES",
+                                              "PURSER_POOL_SOFT_GID_INDEX",
+                                              "PURSER_QUEUE_MEMORY_BYTES"));
   EXPECT_EQ(pod->envs.at("PURSER_POOL_SOFT_DEVICES"), "rxe0");
   EXPECT_EQ(pod->envs.at("PURSER_POOL_HARD_DEVICES"), "mlx5_0");
+}
+
+TEST_F(AppTest, SharesOfOneContainerAreOfOneDevice) {
+  node_.AddRxe("rxe0");
+  node_.AddRxe("rxe1");
+  config_.pools[0].unit = PoolUnit::kDeviceShare;
+  config_.pools[0].rdma_hca_max = 3;
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const std::unique_ptr<App> app = Create();
+  ASSERT_TRUE(Has(kHca, 6));
+  for (const char* container : {"a", "b"}) {
+    const auto pod = kubelet_.Allocate(container, {{kHca, 2}});
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_THAT(pod->envs.at("PURSER_POOL_HCA_DEVICES"),
+                testing::AnyOf("rxe0", "rxe1"));
+    EXPECT_EQ(pod->devices.size(), 2u);
+  }
+  // One share is left of each.
+  const auto both = kubelet_.Allocate("c", {{kHca, 2}});
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ(both->envs.at("PURSER_POOL_HCA_DEVICES"), "rxe0,rxe1");
+}
+
+TEST_F(AppTest, ContainersGetNamesOfDevicesWhereCdiIsWanted) {
+  node_.AddRxe("rxe0");
+  config_.cdi = true;
+  config_.cdi_dir = node_.tree().path("cdi");
+  ASSERT_TRUE(kubelet_.Start().ok());
+  std::unique_ptr<App> app = Create();
+  ASSERT_TRUE(Has(kHca, 1000));
+  const auto pod = kubelet_.Allocate("pod", {{kHca, 1}});
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_THAT(pod->cdi_devices,
+              testing::ElementsAre("purser.dev/rdma_hca=rxe0"));
+  EXPECT_TRUE(pod->devices.empty());
+  auto specification = [&]() -> std::string {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(config_.cdi_dir))
+      return base::ReadFile(entry.path().string()).value();
+    return "";
+  };
+  EXPECT_THAT(specification(), HasSubstr("/dev/infiniband/uverbs0"));
+  EXPECT_THAT(specification(), Not(HasSubstr("rxe1")));
+  node_.AddRxe("rxe1");
+  app->Rescan();
+  EXPECT_THAT(specification(), HasSubstr("rxe1"));
+  app.reset();
+  EXPECT_EQ(specification(), "");
 }
 
 TEST_F(AppTest, NoDeviceIsZeroUnitsUntilOneComes) {

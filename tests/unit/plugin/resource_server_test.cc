@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 
+#include "plugin/device_resource.h"
 #include "plugin/pool_resource.h"
 #include "plugin/queue_memory_resource.h"
 #include "tests/fakes/file_tree.h"
@@ -337,6 +338,21 @@ TEST_F(ResourceServerTest, OptionalCallsAreUnimplemented) {
                 .GetPreferredAllocation(&context, {}, &response)
                 .error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(ResourceServerTest, PrefersUnitsWhereTheyDiffer) {
+  PoolConfig config{.rdma_hca_max = 2};
+  config.unit = PoolUnit::kDeviceShare;
+  DeviceResource shares(config);
+  ResourceServer server(shares, {"test", 2}, [] {});
+  ASSERT_TRUE(Bind(server).ok());
+  const auto endpoint = *fakes::KubeletEndpoint::Dial(SocketOf(server), kLong);
+  EXPECT_TRUE(endpoint->options().get_preferred_allocation_available());
+  const std::vector<std::string> available = {"rxe0-0", "rxe0-1"};
+  EXPECT_THAT(endpoint->Prefer(available, 1), testing::IsEmpty());  // unknown
+  server.Update(Node(DeviceHealth::kHealthy));
+  EXPECT_THAT(endpoint->Prefer(available, 1), testing::ElementsAre("rxe0-0"));
+  EXPECT_THAT(endpoint->Prefer(available, -1), testing::IsEmpty());
 }
 
 }  // namespace

@@ -97,8 +97,7 @@ TEST(PoolResource, AllocateHandsOutItsDevicesAndNoOthers) {
   ASSERT_TRUE(response.ok());
   EXPECT_THAT(DevicePaths(*response),
               ElementsAre("/dev/infiniband/uverbs0", "/dev/infiniband/umad0",
-                          "/dev/infiniband/issm0", "/dev/infiniband/uverbs1",
-                          "/dev/infiniband/umad1", "/dev/infiniband/issm1",
+                          "/dev/infiniband/uverbs1", "/dev/infiniband/umad1",
                           "/dev/infiniband/rdma_cm"));
   EXPECT_THAT(
       response->envs(),

@@ -214,6 +214,40 @@ TEST_F(DiscoveryTest, UverbsMayComeLater) {
   EXPECT_EQ(Only().uverbs, "uverbs0");
 }
 
+TEST_F(DiscoveryTest, TellsTheGidToConnectWith) {
+  constexpr const char* kIpv4 = "0000:0000:0000:0000:0000:ffff:0a00:0001";
+  constexpr const char* kLinkLocal = "fe80:0000:0000:0000:0000:00ff:fe00:0001";
+  fakes::SysfsFakeDevice device = fakes::SysfsRxe("rxe0", "eth0");
+  device.ports[0].gids.clear();
+  sysfs_.AddDevice(device);
+  EXPECT_EQ(Only().ports[0].gid_index, -1);
+  // Each is better than those before it.
+  int index = 7;
+  for (const auto& [gid, type] :
+       std::vector<std::pair<const char*, const char*>>{
+           {kLinkLocal, "IB/RoCE v1"},
+           {kIpv4, "IB/RoCE v1"},
+           {kLinkLocal, "RoCE v2"},
+           {kIpv4, "RoCE v2"}}) {
+    sysfs_.SetGid("rxe0", 1, {index, gid, type, "eth0"});
+    EXPECT_EQ(Only().ports[0].gid_index, index) << type << " " << gid;
+    --index;
+  }
+  // Of equals the lowest.
+  sysfs_.SetGid("rxe0", 1, {5, kIpv4, "RoCE v2", "eth0"});
+  EXPECT_EQ(Only().ports[0].gid_index, 4);
+  sysfs_.SetLinkLayer("rxe0", 1, "InfiniBand");
+  EXPECT_EQ(Only().ports[0].gid_index, 0);
+}
+
+TEST_F(DiscoveryTest, CountsNumaNodes) {
+  EXPECT_EQ(discovery_.NumaNodes(), 0);
+  tree_.Directory("sys/devices/system/node/node0");
+  tree_.Directory("sys/devices/system/node/node1");
+  tree_.Write("sys/devices/system/node/online", "0-1");
+  EXPECT_EQ(discovery_.NumaNodes(), 2);
+}
+
 TEST_F(DiscoveryTest, NetdevsOfManyGidsWithoutRepeats) {
   fakes::SysfsFakeDevice device = fakes::SysfsRxe("rxe0", "eth0");
   device.ports[0].gid_table_length = 300;

@@ -12,6 +12,7 @@ TEST(Names, VariablesAreWhatAShellReads) {
             "PURSER_POOL_HCA_FAST_2_DEVICES");
   EXPECT_EQ(PoolDevicesVariable("example.com", "hca"),
             "PURSER_POOL_EXAMPLE_COM_HCA_DEVICES");
+  EXPECT_EQ(PoolGidIndexVariable("rdma", "hca"), "PURSER_POOL_HCA_GID_INDEX");
 }
 
 TEST(Names, CapacityResourcesTellTheirUnit) {

@@ -44,6 +44,8 @@ kubeletRootDir: /var/lib/k0s/kubelet
 metricsAddress: 127.0.0.1:9000
 rescanInterval: 2s
 logLevel: debug
+registration: plugins-registry
+cdi: {enabled: true, directory: /etc/cdi}
 resources:
   overlap: allow
   pools:
@@ -74,6 +76,10 @@ resources:
     - resourceName: rest
     - resourceName: vfs
       unit: device
+      allocate: {placement: packed, topology: false, umad: false, issm: true, rdmaCm: false}
+    - resourceName: slices
+      unit: deviceShare
+      rdmaHcaMax: 8
     - resourceName: counted
       rdmaHcaMax: auto
   queueMemory:
@@ -93,7 +99,10 @@ resources:
   EXPECT_EQ(config->overlap, OverlapPolicy::kAllow);
   EXPECT_EQ(config->form, ConfigForm::kNative);
   EXPECT_THAT(config->warnings, IsEmpty());
-  ASSERT_EQ(config->pools.size(), 4u);
+  EXPECT_EQ(config->registration, RegistrationMode::kPluginsRegistry);
+  EXPECT_TRUE(config->cdi);
+  EXPECT_EQ(config->cdi_dir, "/etc/cdi");
+  ASSERT_EQ(config->pools.size(), 5u);
   const PoolConfig& pool = config->pools[0];
   EXPECT_EQ(pool.full_name(), "example.com/hca-fast");
   EXPECT_EQ(pool.rdma_hca_max, 63u);
@@ -122,7 +131,14 @@ resources:
   EXPECT_TRUE(pool.mounts[0].read_only);
   EXPECT_EQ(config->pools[1].full_name(), "rdma/rest");
   EXPECT_EQ(config->pools[2].unit, PoolUnit::kDevice);
-  EXPECT_EQ(config->pools[3].rdma_hca_max, std::nullopt);
+  const AllocateOptions& allocate = config->pools[2].allocate;
+  EXPECT_EQ(allocate.placement, Placement::kPacked);
+  EXPECT_FALSE(allocate.topology || allocate.umad || allocate.rdma_cm);
+  EXPECT_TRUE(allocate.issm);
+  EXPECT_EQ(config->pools[3].unit, PoolUnit::kDeviceShare);
+  EXPECT_EQ(config->pools[3].rdma_hca_max, 8u);
+  EXPECT_EQ(config->pools[3].allocate, AllocateOptions{});
+  EXPECT_EQ(config->pools[4].rdma_hca_max, std::nullopt);
   EXPECT_EQ(config->queue_memory.capacity_bytes, uint64_t{4} << 30);
   EXPECT_EQ(config->queue_memory.full_name(), "rdma/wqe-16mib");
   EXPECT_TRUE(config->queue_pairs.enabled);
@@ -254,6 +270,13 @@ TEST(Config, RefusesWhatCannotBeMeant) {
       {"version: v1\nresources: {queuePairs: {capacity: 10, perDevice: 10}}",
        "keep one"},
       {"version: v1\nresources: {queuePairs: {reserve: -1}}", "reserve"},
+      {"version: v1\nregistration: both", "none of auto, kubelet-socket"},
+      {"version: v1\ncdi: {directory: run/cdi}", "no absolute path"},
+      {"version: v1\nresources: {pools: [{resourceName: a, unit: port}]}",
+       "none of share, deviceShare, device"},
+      {"version: v1\nresources: {pools: [{resourceName: a, allocate: "
+       "{placement: near}}]}",
+       "neither spread nor packed"},
       {"version: v1\nresources: {queuePairs: {unit: 0}}", "unit"},
       {"version: v1\nresources: {overlap: maybe}",
        "\"maybe\" is none of first, allow, refuse"},
@@ -264,7 +287,7 @@ TEST(Config, RefusesWhatCannotBeMeant) {
       {"version: v1\nresources: {pools: [{resourceName: wqe-16mib}]}",
        "is a name for the queue memory"},
       {"version: v1\nresources: {pools: [{resourceName: a, unit: nic}]}",
-       "neither share nor device"},
+       "none of share, deviceShare, device"},
       {"version: v1\nresources: {pools: [{resourceName: a, unit: device, "
        "rdmaHcaMax: 5}]}",
        "as many as there are devices"},

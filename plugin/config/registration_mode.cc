@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/registration_mode.h"
+#include "plugin/config/registration_mode.h"
 
 #include "spdlog/fmt/fmt.h"
 
