@@ -124,4 +124,21 @@ std::set<std::string> ProcReader::DefaultRouteNetdevs() const {
   return netdevs;
 }
 
+absl::StatusOr<HugePages> ProcReader::FindHugePages() const {
+  constexpr std::string_view kFree = "HugePages_Free:";
+  const std::filesystem::path meminfo = proc_root_ / "meminfo";
+  HugePages pages;
+  PURSER_ASSIGN_OR_RETURN(pages.page_bytes,
+                          KibibytesOf(meminfo, "Hugepagesize:"));
+  PURSER_ASSIGN_OR_RETURN(const std::vector<std::string> words,
+                          FindLine(meminfo, kFree));
+  PURSER_ASSIGN_OR_RETURN(pages.free_pages,
+                          ToNumber(meminfo, kFree, words, 10));
+  if (pages.page_bytes == 0)
+    return absl::InternalError(
+        fmt::format("{}: Hugepagesize is 0; mount the kernel's own /proc",
+                    meminfo.string()));
+  return pages;
+}
+
 }  // namespace purser::base

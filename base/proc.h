@@ -24,6 +24,12 @@ struct NodeMemory {
   uint64_t available_bytes = 0;  // MemAvailable
 };
 
+// Of the default size.
+struct HugePages {
+  uint64_t page_bytes = 0;  // Hugepagesize
+  uint64_t free_pages = 0;  // HugePages_Free, of the node
+};
+
 // Reads the files anew at each call; any thread. Errors name the file and what
 // in it could not be understood.
 class ProcReader {
@@ -31,10 +37,11 @@ class ProcReader {
   explicit ProcReader(std::filesystem::path proc_root = "/proc");
   // /proc/self/limits, status and uid_map.
   absl::StatusOr<MemlockLimit> Memlock() const;
-  absl::StatusOr<NodeMemory> Memory() const;  // /proc/meminfo
   // Of this network namespace's IPv4 (/proc/net/route); none where it cannot be
   // read.
   std::set<std::string> DefaultRouteNetdevs() const;
+  absl::StatusOr<NodeMemory> Memory() const;        // /proc/meminfo
+  absl::StatusOr<HugePages> FindHugePages() const;  // the same
 
  private:
   std::filesystem::path proc_root_;

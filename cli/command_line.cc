@@ -200,6 +200,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   PingCommand ping;
   PlanCommand plan;
   NodeCommand node;
+  CheckCommand check;
   Caps create_caps, fill_caps;
 
   CLI::App app("RDMA queue pairs within the pod's budget of queue memory",
@@ -241,6 +242,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   AddOutput(*budget_app, budget.output);
   CLI::App* plan_app = AddPlan(app, plan);
   CLI::App* node_app = AddNode(app, node);
+  CLI::App* check_app = AddCheck(app, check);
 
   try {
     app.parse(argc, argv);
@@ -253,7 +255,11 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
     *exit_code = kUsage;
     return std::nullopt;
   }
-  if (const std::string fault = PlanFault(*plan_app, plan); !fault.empty()) {
+  for (const auto& [command, source] :
+       {std::pair<CLI::App*, const WorkloadSource&>{plan_app, plan},
+        {check_app, check}}) {
+    const std::string fault = WorkloadFault(*command, source);
+    if (fault.empty()) continue;
     err << "purser: " << fault << '\n';
     *exit_code = kUsage;
     return std::nullopt;
@@ -264,7 +270,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
     return std::nullopt;
   }
   if (qp->get_subcommands().empty() && !budget_app->parsed() &&
-      !plan_app->parsed() && !node_app->parsed()) {
+      !plan_app->parsed() && !check_app->parsed() && !node_app->parsed()) {
     err << (qp->parsed() ? qp->help("purser") : app.help());
     *exit_code = kUsage;
     return std::nullopt;
@@ -279,6 +285,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   if (budget_app->parsed()) invocation.command = budget;
   if (plan_app->parsed()) invocation.command = plan;
   if (node_app->parsed()) invocation.command = node;
+  if (check_app->parsed()) invocation.command = check;
   return invocation;
 }
 

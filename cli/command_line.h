@@ -56,8 +56,9 @@ struct PingCommand {
   uint32_t chunk_bytes = 512 << 10;
 };
 
-// A workload in a file, or one group of queue pairs by flags.
-struct PlanCommand {
+// A workload in a file, or one group of queue pairs by flags; and where it is
+// to run.
+struct WorkloadSource {
   std::string file;  // "-": stdin; empty: the group below
   planner::Group group;
   std::string type = "rc";
@@ -69,8 +70,21 @@ struct PlanCommand {
   bool all_providers = false;
   std::vector<std::string> limits;  // "maxQpWr=16384"
   uint32_t pods_per_node = 0;       // 0: as the workload says
-  std::optional<uint64_t> fit;      // bytes
-  std::string plot;                 // SVG file; empty: none
+};
+
+struct PlanCommand : WorkloadSource {
+  std::optional<uint64_t> fit;  // bytes
+  std::string plot;             // SVG file; empty: none
+  Output output = Output::kTable;
+};
+
+struct CheckCommand : WorkloadSource {
+  std::vector<std::string> buffers;  // "64Mix8@4096"
+  bool huge_pages = false;           // that they lie in
+  std::optional<uint64_t> budget;    // bytes
+  bool strict = false;               // warnings are failures
+  std::string explain;               // "EINVAL": why did a creation fail?
+  std::string request;               // "send-wr=256,send-sge=4": of it
   Output output = Output::kTable;
 };
 
@@ -91,7 +105,7 @@ struct Invocation {
   std::chrono::milliseconds rpc_timeout{5000};
   std::chrono::milliseconds wait{0};  // for a sidecar that does not answer yet
   std::variant<CreateCommand, ListCommand, DestroyCommand, BudgetCommand,
-               FillCommand, PingCommand, PlanCommand, NodeCommand>
+               FillCommand, PingCommand, PlanCommand, CheckCommand, NodeCommand>
       command;
 
   std::string SharedVolume() const;

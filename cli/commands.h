@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands, on a connected client but for Plan and Node. They return the
-// exit code and print results and errors themselves.
+// The commands, on a connected client but for Plan, Check and Node. They return
+// the exit code and print results and errors themselves.
 #pragma once
 
 #include <string>
@@ -28,6 +28,7 @@ int Ping(const PingCommand& command, const std::string& shared_volume,
 
 int Node(const NodeCommand& command, Environment& environment);
 int Plan(const PlanCommand& command, Environment& environment);
+int Check(const CheckCommand& command, Environment& environment);
 
 // Prints an error, a refusal with its calculation; returns its exit code.
 int Fail(const absl::Status& status, Environment& environment);

@@ -21,15 +21,25 @@ absl::StatusOr<rdma::Capabilities> Query(rdma::Verbs& verbs,
   return rdma::QueryCapabilities(verbs, context);
 }
 
-absl::Status NoSuch(const std::string& name,
-                    const std::vector<rdma::SysfsDevice>& devices) {
+std::string NamesOf(const std::vector<rdma::SysfsDevice>& devices) {
   std::vector<std::string> names;
   for (const rdma::SysfsDevice& device : devices) names.push_back(device.name);
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+absl::Status NoSuch(const std::string& name,
+                    const std::vector<rdma::SysfsDevice>& devices) {
   return absl::NotFoundError(fmt::format(
-      "no RDMA device {} on this machine, which has {}; for a device "
+      "no RDMA device{}{} on this machine, which has {}; for a device "
       "elsewhere: --provider",
-      name,
-      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+      name.empty() ? "" : " ", name, NamesOf(devices)));
+}
+
+absl::Status Ambiguous(const std::vector<rdma::SysfsDevice>& devices) {
+  return absl::InvalidArgumentError(
+      fmt::format("this machine has several RDMA devices, {}: name one by "
+                  "--device",
+                  NamesOf(devices)));
 }
 
 }  // namespace
@@ -40,16 +50,18 @@ absl::StatusOr<planner::Device> FindDevice(rdma::Verbs& verbs,
                                            const std::string& name) {
   PURSER_ASSIGN_OR_RETURN(const std::vector<rdma::SysfsDevice> devices,
                           rdma::Discovery(sysfs_root, dev_root).Devices());
-  const auto found = std::find_if(
-      devices.begin(), devices.end(),
-      [&](const rdma::SysfsDevice& each) { return each.name == name; });
+  const bool any = name.empty();
+  if (any && devices.size() > 1) return Ambiguous(devices);
+  const auto found =
+      std::find_if(devices.begin(), devices.end(),
+                   [&](const auto& each) { return any || each.name == name; });
   if (found == devices.end()) return NoSuch(name, devices);
-  planner::Device device{.name = name, .provider = found->provider};
+  planner::Device device{.name = found->name, .provider = found->provider};
   if (const auto* profile = queue_memory::FindProfile(found->driver.c_str())) {
     device.what = profile->what;
     device.limits = profile->limits;
   }
-  const auto capabilities = Query(verbs, name);
+  const auto capabilities = Query(verbs, device.name);
   if (!capabilities.ok()) {
     device.what = fmt::format(
         "limits are the defaults of {}, since it cannot be opened: {}",
@@ -58,7 +70,14 @@ absl::StatusOr<planner::Device> FindDevice(rdma::Verbs& verbs,
     return device;
   }
   device.limits = queue_memory::Overlay(device.limits, capabilities->limits);
-  device.max_qp = static_cast<uint64_t>(std::max(capabilities->attr.max_qp, 0));
+  const auto count = [](int value) {
+    return static_cast<uint64_t>(std::max(value, 0));
+  };
+  device.max_qp = count(capabilities->attr.max_qp);
+  device.max_cq = count(capabilities->attr.max_cq);
+  device.max_mr = count(capabilities->attr.max_mr);
+  device.max_srq = count(capabilities->attr.max_srq);
+  device.opened = true;
   return device;
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 
 #include "base/signals.h"
 #include "cli/command_line.h"
 #include "cli/find_device.h"
+#include "cli/machine.h"
 #include "cli/run.h"
 
 int main(int argc, char** argv) {
@@ -16,13 +18,22 @@ int main(int argc, char** argv) {
   // Other commands end by the signal at once; the sidecar then cleans up.
   if (invocation->HoldsUntilSignal()) purser::base::BlockSignals();
   purser::cli::Environment environment{
-      std::cout, std::cerr, isatty(STDOUT_FILENO) == 1,
+      std::cout,
+      std::cerr,
+      isatty(STDOUT_FILENO) == 1,
       [](std::chrono::milliseconds timeout) {
         return purser::base::WaitForSignal(timeout);
       },
       [](const std::string& name) {
         return purser::cli::FindDevice(purser::rdma::LibibverbsVerbs(), "/sys",
                                        "/dev", name);
+      },
+      [] {
+        return purser::cli::ReadMachine("/sys/fs/cgroup", "/proc",
+                                        std::getenv("MLX_QP_ALLOC_TYPE"));
+      },
+      [](const std::string& device) {
+        return purser::cli::ReadCounters("/sys", device);
       }};
   return purser::cli::Run(*invocation, environment);
 }

@@ -19,10 +19,15 @@ CLI::Validator OneOf(std::vector<std::string> names);
 // -o, --output: table or json.
 void AddOutput(CLI::App& app, Output& output);
 
+// The file or one group by flags, the device, pods on a node.
+void AddWorkload(CLI::App& app, WorkloadSource& source);
+// What contradicts itself in those options; "" where nothing does.
+std::string WorkloadFault(const CLI::App& app, const WorkloadSource& source);
+
 // `purser plan`.
 CLI::App* AddPlan(CLI::App& app, PlanCommand& plan);
-// What contradicts itself in its options; "" where nothing does.
-std::string PlanFault(const CLI::App& app, const PlanCommand& plan);
+// `purser check`.
+CLI::App* AddCheck(CLI::App& app, CheckCommand& check);
 // `purser node`.
 CLI::App* AddNode(CLI::App& app, NodeCommand& node);
 

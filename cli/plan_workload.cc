@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plan_workload.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -19,26 +20,26 @@ absl::Status WithOption(const std::string& option, const absl::Status& status) {
       fmt::format("{}: {}", option, std::string(status.message())));
 }
 
-absl::StatusOr<planner::Workload> OfFlags(const PlanCommand& command) {
+absl::StatusOr<planner::Workload> OfFlags(const WorkloadSource& source) {
   planner::Workload workload;
-  planner::Group group = command.group;
+  planner::Group group = source.group;
   group.name = "all";
   const auto type =
-      planner::QueuePairTypeFromName(absl::AsciiStrToLower(command.type));
+      planner::QueuePairTypeFromName(absl::AsciiStrToLower(source.type));
   if (!type.ok()) return WithOption("--type", type.status());
   group.request.type = *type;
-  for (const std::string& name : command.send_ops) {
+  for (const std::string& name : source.send_ops) {
     const auto bits = planner::SendOperation(name, *type);
     if (!bits.ok()) return WithOption("--send-op", bits.status());
     group.request.send_ops |= *bits;
   }
-  if (command.shared_receive_queue.max_wr > 0) {
+  if (source.shared_receive_queue.max_wr > 0) {
     workload.shared_receive_queues.push_back(
-        {.name = "srq", .request = command.shared_receive_queue});
+        {.name = "srq", .request = source.shared_receive_queue});
     group.shared_receive_queues = 0;
     group.request.uses_srq = true;
   }
-  if (command.shared_cq) {
+  if (source.shared_cq) {
     workload.completion_queues.push_back({.name = "cq"});
     group.completion_queues = 0;
   }
@@ -60,45 +61,73 @@ absl::Status AddLimit(const std::string& text, planner::Device* device) {
   return status.ok() ? status : WithOption("--limit", status);
 }
 
+absl::Status AddLimits(const WorkloadSource& source, planner::Device* device) {
+  for (const std::string& limit : source.limits)
+    PURSER_RETURN_IF_ERROR(AddLimit(limit, device));
+  return absl::OkStatus();
+}
+
+// By flags.
+absl::StatusOr<std::optional<planner::Device>> Named(
+    const WorkloadSource& source, const Environment& environment) {
+  if (!source.device.empty()) {
+    PURSER_ASSIGN_OR_RETURN(planner::Device device,
+                            environment.find_device(source.device));
+    return device;
+  }
+  if (source.provider.empty()) return std::nullopt;
+  auto device = planner::DeviceOfProfile(source.provider);
+  if (!device.ok()) return WithOption("--provider", device.status());
+  return *std::move(device);
+}
+
 }  // namespace
 
-absl::StatusOr<planner::Workload> WorkloadOf(const PlanCommand& command) {
+absl::StatusOr<planner::Workload> WorkloadOf(const WorkloadSource& source) {
   planner::Workload workload;
-  if (command.file.empty()) {
-    PURSER_ASSIGN_OR_RETURN(workload, OfFlags(command));
+  if (source.file.empty()) {
+    PURSER_ASSIGN_OR_RETURN(workload, OfFlags(source));
   } else {
-    const std::string path = command.file == "-" ? "/dev/stdin" : command.file;
+    const std::string path = source.file == "-" ? "/dev/stdin" : source.file;
     PURSER_ASSIGN_OR_RETURN(const std::string text,
                             base::ReadFile(path, planner::kLongestWorkload));
-    PURSER_ASSIGN_OR_RETURN(workload,
-                            planner::ReadWorkload(command.file, text));
+    PURSER_ASSIGN_OR_RETURN(workload, planner::ReadWorkload(source.file, text));
   }
-  if (command.pods_per_node != 0)
-    workload.pods_per_node = command.pods_per_node;
+  if (source.pods_per_node != 0) workload.pods_per_node = source.pods_per_node;
   return workload;
 }
 
 absl::StatusOr<std::vector<planner::Device>> DevicesOf(
-    const PlanCommand& command, const planner::Workload& workload,
+    const WorkloadSource& source, const planner::Workload& workload,
     const Environment& environment) {
-  std::vector<planner::Device> devices;
-  if (!command.device.empty()) {
-    PURSER_ASSIGN_OR_RETURN(planner::Device device,
-                            environment.find_device(command.device));
-    devices.push_back(std::move(device));
-  } else if (!command.provider.empty()) {
-    auto device = planner::DeviceOfProfile(command.provider);
-    if (!device.ok()) return WithOption("--provider", device.status());
-    devices.push_back(*std::move(device));
-  } else if (workload.device.has_value() && !command.all_providers) {
-    devices.push_back(*workload.device);
-  }
-  if (devices.empty() && !command.limits.empty())
+  PURSER_ASSIGN_OR_RETURN(std::optional<planner::Device> device,
+                          Named(source, environment));
+  if (!device.has_value() && !source.all_providers) device = workload.device;
+  if (!device.has_value() && !source.limits.empty())
     return absl::InvalidArgumentError(
         "--limit is that of one device: add --provider or --device");
-  for (const std::string& limit : command.limits)
-    PURSER_RETURN_IF_ERROR(AddLimit(limit, &devices[0]));
-  return devices.empty() ? planner::AllDevices() : devices;
+  if (!device.has_value()) return planner::AllDevices();
+  PURSER_RETURN_IF_ERROR(AddLimits(source, &*device));
+  return std::vector<planner::Device>{*std::move(device)};
+}
+
+absl::StatusOr<planner::Device> DeviceOf(const WorkloadSource& source,
+                                         const planner::Workload& workload,
+                                         const Environment& environment) {
+  PURSER_ASSIGN_OR_RETURN(std::optional<planner::Device> device,
+                          Named(source, environment));
+  if (!device.has_value()) {
+    auto only = environment.find_device("");
+    if (only.ok()) {
+      device = *std::move(only);
+    } else if (absl::IsNotFound(only.status()) && workload.device.has_value()) {
+      device = workload.device;
+    } else {
+      return only.status();
+    }
+  }
+  PURSER_RETURN_IF_ERROR(AddLimits(source, &*device));
+  return *std::move(device);
 }
 
 }  // namespace purser::cli

@@ -63,6 +63,8 @@ int Run(const Invocation& invocation, Environment& environment) {
     return Plan(*plan, environment);
   if (const auto* node = std::get_if<NodeCommand>(&invocation.command))
     return Node(*node, environment);
+  if (const auto* check = std::get_if<CheckCommand>(&invocation.command))
+    return Check(*check, environment);
   auto client = Connect(invocation);
   if (MayCome(client.status())) {
     (void)Fail(client.status(), environment);
@@ -89,6 +91,7 @@ int Run(const Invocation& invocation, Environment& environment) {
             return Ping(c, invocation.SharedVolume(), **client, environment);
           },
           [&](const PlanCommand& c) { return Plan(c, environment); },
+          [&](const CheckCommand& c) { return Check(c, environment); },
           [&](const NodeCommand& c) { return Node(c, environment); }},
       invocation.command);
 }

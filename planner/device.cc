@@ -19,7 +19,16 @@ struct NamedLimit {
   uint32_t& (*field)(DeviceLimits&);
 };
 
-constexpr std::string_view kMaxQp = "maxQp";  // of the device, not the model
+struct NamedCount {
+  std::string_view name;
+  uint64_t Device::*field;
+};
+
+// Of the device, not the model.
+constexpr NamedCount kCounts[] = {{"maxQp", &Device::max_qp},
+                                  {"maxCq", &Device::max_cq},
+                                  {"maxMr", &Device::max_mr},
+                                  {"maxSrq", &Device::max_srq}};
 constexpr NamedLimit kLimits[] = {
     {"maxQpWr", [](auto& l) -> uint32_t& { return l.max_qp_wr; }},
     {"maxSge", [](auto& l) -> uint32_t& { return l.max_sge; }},
@@ -45,9 +54,10 @@ constexpr NamedLimit kLimits[] = {
 };
 
 constexpr auto kLimitNames = [] {
-  std::array<std::string_view, std::size(kLimits) + 1> names{kMaxQp};
-  for (size_t i = 0; i < std::size(kLimits); ++i)
-    names[i + 1] = kLimits[i].name;
+  std::array<std::string_view, std::size(kCounts) + std::size(kLimits)> names;
+  size_t i = 0;
+  for (const NamedCount& count : kCounts) names[i++] = count.name;
+  for (const NamedLimit& limit : kLimits) names[i++] = limit.name;
   return names;
 }();
 
@@ -87,8 +97,9 @@ std::vector<Device> AllDevices() {
 std::span<const std::string_view> LimitNames() { return kLimitNames; }
 
 absl::Status SetLimit(std::string_view name, uint32_t value, Device* device) {
-  if (name == kMaxQp) {
-    device->max_qp = value;
+  for (const NamedCount& count : kCounts) {
+    if (count.name != name) continue;
+    device->*count.field = value;
     return absl::OkStatus();
   }
   for (const NamedLimit& limit : kLimits) {

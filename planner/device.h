@@ -21,7 +21,10 @@ struct Device {
   std::string what;  // for people: "ConnectX-5 and later"
   queue_memory::Provider provider = queue_memory::Provider::kUnknown;
   queue_memory::DeviceLimits limits;
-  uint64_t max_qp = 0;  // 0: not known
+  // How many objects it has; 0: not known.
+  uint64_t max_qp = 0, max_cq = 0, max_mr = 0, max_srq = 0;
+  // Limits are what the opened device tells, not its provider's defaults.
+  bool opened = false;
 };
 
 // By a profile's name, a provider's or a kernel driver's. NotFound with a

@@ -209,6 +209,7 @@ class Planner {
   absl::Status PlanCompletionQueues(size_t index) {
     const CompletionQueues& queues = workload_.completion_queues[index];
     QueuesPlan planned = SizeCompletionQueues(queues, completions_[index]);
+    planned.completions = completions_[index];
     absl::Status status;
     if (planned.each.refusal) {
       plan_.refusals.push_back(
@@ -258,6 +259,17 @@ class Planner {
 }  // namespace
 
 uint64_t Plan::units() const { return Mebibytes(pod.queues.total()); }
+
+bool Plan::complete() const {
+  const auto accepted = [](const auto& planned) {
+    return !planned.each.refusal;
+  };
+  return std::all_of(groups.begin(), groups.end(), accepted) &&
+         std::all_of(completion_queues.begin(), completion_queues.end(),
+                     accepted) &&
+         std::all_of(shared_receive_queues.begin(), shared_receive_queues.end(),
+                     accepted);
+}
 
 absl::StatusOr<Plan> MakePlan(const Workload& workload, const Device& device) {
   return Planner(workload, device).Make();

@@ -41,6 +41,8 @@ struct QueuesPlan {
   queue_memory::QueueMemory each;
   uint32_t count = 0;    // more than asked where one cannot hold enough
   uint32_t entries = 0;  // to create each with
+  // Completion queues: all requests that may be outstanding in them.
+  uint64_t completions = 0;
   Totals all;
 };
 
@@ -67,6 +69,8 @@ struct Plan {
 
   // rdma/wqe-mib of one pod.
   uint64_t units() const;
+  // The figures are of all that is asked: no group and no queue is refused.
+  bool complete() const;
 };
 
 // InvalidArgument where a sum exceeds 2^63-1 bytes.

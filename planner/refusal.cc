@@ -15,6 +15,7 @@ namespace {
 using queue_memory::Argument;
 using queue_memory::Limit;
 using queue_memory::QueuePairRequest;
+using queue_memory::QueuePairType;
 
 // Which of a group's figures is to be changed; none for its type.
 std::optional<Argument> ArgumentOf(const QueuePairRequest& request,
@@ -46,13 +47,14 @@ std::optional<Argument> ArgumentOf(const QueuePairRequest& request,
   }
 }
 
+constexpr QueuePairType kTypes[] = {
+    QueuePairType::kRc,      QueuePairType::kUc,        QueuePairType::kUd,
+    QueuePairType::kXrcSend, QueuePairType::kRawPacket, QueuePairType::kDci,
+    QueuePairType::kSrd};
+
 std::string TypesOf(const Device& device) {
   std::vector<std::string> names;
-  for (const auto type :
-       {queue_memory::QueuePairType::kRc, queue_memory::QueuePairType::kUc,
-        queue_memory::QueuePairType::kUd, queue_memory::QueuePairType::kXrcSend,
-        queue_memory::QueuePairType::kRawPacket,
-        queue_memory::QueuePairType::kDci, queue_memory::QueuePairType::kSrd})
+  for (const auto type : kTypes)
     if (queue_memory::TraitsOf(device.provider).Has(type))
       names.push_back(TypeName(type));
   return fmt::format("{}", fmt::join(names, ", "));
@@ -109,7 +111,55 @@ std::string Sentence(const Device& device,
                      asked, device.name, allowed);
 }
 
+// Changes what `refusal` is about to what the device takes; false where there
+// is no such.
+bool Meet(const Device& device, const queue_memory::Refusal& refusal,
+          QueuePairRequest* request) {
+  const auto& traits = queue_memory::TraitsOf(device.provider);
+  if (refusal.limit == Limit::kQueuePairType) {
+    for (const QueuePairType type : kTypes) {
+      if (!traits.Has(type)) continue;
+      request->type = type;
+      return true;
+    }
+    return false;
+  }
+  if (refusal.limit == Limit::kSharedReceiveQueue) {
+    request->uses_srq = false;
+    return true;
+  }
+  const std::optional<Argument> argument = ArgumentOf(*request, refusal.limit);
+  if (!argument.has_value()) return false;
+  const uint32_t asked = ValueOf(*request, *argument);
+  auto value = static_cast<uint32_t>(refusal.allowed);
+  if (refusal.asked != asked) value = Largest(device, *request, *argument);
+  if (refusal.asked != asked && value == 0) value = asked / 2;
+  if (value == asked) return false;
+  *request = With(*request, *argument, value);
+  return true;
+}
+
 }  // namespace
+
+Refusals AllRefusals(const Device& device, QueuePairRequest request) {
+  Refusals refusals;
+  // A limit that is met by halves comes again.
+  for (int step = 0; step < 100; ++step) {
+    const queue_memory::Refusal refusal =
+        queue_memory::QueuePairMemory(device.provider, device.limits, request)
+            .refusal;
+    if (!refusal) break;
+    if (refusals.all.empty() || refusals.all.back().limit != refusal.limit)
+      refusals.all.push_back(refusal);
+    if (!Meet(device, refusal, &request)) break;
+  }
+  refusals.accepted = request;
+  return refusals;
+}
+
+std::string OfAccepted(const Plan& plan) {
+  return plan.complete() ? "" : "without what is refused, ";
+}
 
 std::string Where(const Workload& workload, base::YamlMark mark,
                   const std::string& path) {

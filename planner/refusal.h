@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "planner/plan.h"
 
@@ -16,6 +17,18 @@ Refusal RefusalOf(const Workload& workload, const SharedReceiveQueues& queues,
                   const Device& device, const queue_memory::Refusal& refusal);
 Refusal RefusalOf(const Workload& workload, const CompletionQueues& queues,
                   const Device& device, const queue_memory::Refusal& refusal);
+
+// Before figures of a plan that are without what is refused; else "".
+std::string OfAccepted(const Plan& plan);
+
+// All that refuses `request`, one limit after the other as each is met, and
+// what is then left of it.
+struct Refusals {
+  std::vector<queue_memory::Refusal> all;
+  queue_memory::QueuePairRequest accepted;
+};
+Refusals AllRefusals(const Device& device,
+                     queue_memory::QueuePairRequest request);
 
 // "w.yaml:12:5: groups[2]"; without the place for what is made from flags.
 std::string Where(const Workload& workload, base::YamlMark mark,

@@ -145,6 +145,21 @@ TEST_F(ProcTest, NetdevsOfTheDefaultRoute) {
               testing::ElementsAre("eth0"));
 }
 
+TEST_F(ProcTest, HugePagesOfTheDefaultSize) {
+  const ProcReader proc(tree_.root());
+  tree_.Write("meminfo", "HugePages_Free: 12\nHugepagesize:  2048 kB\n");
+  const auto pages = proc.FindHugePages();
+  ASSERT_TRUE(pages.ok()) << pages.status();
+  EXPECT_EQ(pages->page_bytes, 2u << 20);
+  EXPECT_EQ(pages->free_pages, 12u);
+  for (const char* garbled : {"HugePages_Free: 12\n", "Hugepagesize: 2048 kB\n",
+                              "HugePages_Free: x\nHugepagesize: 2048 kB\n",
+                              "HugePages_Free: 12\nHugepagesize: 0 kB\n"}) {
+    tree_.Write("meminfo", garbled);
+    EXPECT_TRUE(absl::IsInternal(proc.FindHugePages().status())) << garbled;
+  }
+}
+
 TEST_F(ProcTest, GarbledNodeMemory) {
   EXPECT_EQ(Memory().status().code(), absl::StatusCode::kNotFound);
   tree_.Write("meminfo", "MemTotal: 1 kB\n");

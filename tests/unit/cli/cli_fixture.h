@@ -68,6 +68,10 @@ struct Purser {
       find_device;
   std::function<absl::StatusOr<std::unique_ptr<rdma::NetlinkTransport>>()>
       open_netlink;
+  std::function<planner::Machine()> read_machine;
+  std::function<absl::StatusOr<std::vector<planner::Counter>>(
+      const std::string&)>
+      read_counters;
 
   int operator()(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "purser");
@@ -85,6 +89,8 @@ struct Purser {
                               return AwaitSignal(timeout);
                             },
                             find_device,
+                            read_machine,
+                            read_counters,
                             open_netlink};
     return Run(*invocation, environment);
   }

@@ -66,6 +66,23 @@ TEST_F(FindDeviceTest, OthersAreListed) {
                         "--provider"));
 }
 
+TEST_F(FindDeviceTest, TheOnlyOneNeedsNoName) {
+  EXPECT_TRUE(absl::IsNotFound(Find("").status()));
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  fakes::FakeDevice rxe = fakes::RxeDevice("rxe0");
+  rxe.attr.max_mr = 66;
+  verbs_.AddDevice(rxe);
+  const auto device = Find("");
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_EQ(device->name, "rxe0");
+  EXPECT_TRUE(device->opened);
+  EXPECT_EQ(device->max_mr, 66u);
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe1", "eth1"));
+  EXPECT_TRUE(absl::IsInvalidArgument(Find("").status()));
+  EXPECT_THAT(std::string(Find("").status().message()),
+              HasSubstr("rxe0, rxe1: name one by --device"));
+}
+
 TEST_F(FindDeviceTest, FailureIsNotAbsence) {
   tree_.Write("sys/class/infiniband", "no directory");
   EXPECT_FALSE(absl::IsNotFound(Find("rxe0").status()));
