@@ -69,6 +69,7 @@ struct WorkloadSource {
   std::string device, provider;
   bool all_providers = false;
   std::vector<std::string> limits;  // "maxQpWr=16384"
+  std::string kernel_version;       // "6.1"; "": this machine's, or current
   uint32_t pods_per_node = 0;       // 0: as the workload says
 };
 

@@ -47,7 +47,8 @@ absl::Status Ambiguous(const std::vector<rdma::SysfsDevice>& devices) {
 absl::StatusOr<planner::Device> FindDevice(rdma::Verbs& verbs,
                                            const std::string& sysfs_root,
                                            const std::string& dev_root,
-                                           const std::string& name) {
+                                           const std::string& name,
+                                           const std::string& kernel_release) {
   PURSER_ASSIGN_OR_RETURN(const std::vector<rdma::SysfsDevice> devices,
                           rdma::Discovery(sysfs_root, dev_root).Devices());
   const bool any = name.empty();
@@ -61,6 +62,7 @@ absl::StatusOr<planner::Device> FindDevice(rdma::Verbs& verbs,
     device.what = profile->what;
     device.limits = profile->limits;
   }
+  PURSER_RETURN_IF_ERROR(planner::SetKernelVersion(kernel_release, &device));
   const auto capabilities = Query(verbs, device.name);
   if (!capabilities.ok()) {
     device.what = fmt::format(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/machine.h"
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/status_macros.h"
@@ -19,6 +20,11 @@ planner::Machine ReadMachine(const std::filesystem::path& cgroup_root,
           .huge_pages = proc.FindHugePages(),
           .page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE)),
           .ring_allocator = ring_allocator == nullptr ? "" : ring_allocator};
+}
+
+std::string KernelRelease() {
+  utsname kernel{};
+  return uname(&kernel) == 0 ? kernel.release : "";
 }
 
 absl::StatusOr<std::vector<planner::Counter>> ReadCounters(

@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
       },
       [](const std::string& name) {
         return purser::cli::FindDevice(purser::rdma::LibibverbsVerbs(), "/sys",
-                                       "/dev", name);
+                                       "/dev", name,
+                                       purser::cli::KernelRelease());
       },
       [] {
         return purser::cli::ReadMachine("/sys/fs/cgroup", "/proc",

@@ -34,6 +34,10 @@ absl::StatusOr<planner::Workload> OfFlags(const WorkloadSource& source) {
     group.request.send_ops |= *bits;
   }
   if (source.shared_receive_queue.max_wr > 0) {
+    if (planner::SendsAlone(*type))
+      return absl::InvalidArgumentError(
+          fmt::format("--srq-wr: {} queue pairs have no receives: remove it",
+                      planner::TypeName(*type)));
     workload.shared_receive_queues.push_back(
         {.name = "srq", .request = source.shared_receive_queue});
     group.shared_receive_queues = 0;
@@ -62,6 +66,11 @@ absl::Status AddLimit(const std::string& text, planner::Device* device) {
 }
 
 absl::Status AddLimits(const WorkloadSource& source, planner::Device* device) {
+  if (!source.kernel_version.empty()) {
+    const absl::Status status =
+        planner::SetKernelVersion(source.kernel_version, device);
+    if (!status.ok()) return WithOption("--kernel-version", status);
+  }
   for (const std::string& limit : source.limits)
     PURSER_RETURN_IF_ERROR(AddLimit(limit, device));
   return absl::OkStatus();
@@ -103,9 +112,13 @@ absl::StatusOr<std::vector<planner::Device>> DevicesOf(
   PURSER_ASSIGN_OR_RETURN(std::optional<planner::Device> device,
                           Named(source, environment));
   if (!device.has_value() && !source.all_providers) device = workload.device;
-  if (!device.has_value() && !source.limits.empty())
-    return absl::InvalidArgumentError(
-        "--limit is that of one device: add --provider or --device");
+  if (!device.has_value())
+    for (const auto& [option, given] :
+         {std::pair{"--limit", !source.limits.empty()},
+          {"--kernel-version", !source.kernel_version.empty()}})
+      if (given)
+        return absl::InvalidArgumentError(fmt::format(
+            "{} is that of one device: add --provider or --device", option));
   if (!device.has_value()) return planner::AllDevices();
   PURSER_RETURN_IF_ERROR(AddLimits(source, &*device));
   return std::vector<planner::Device>{*std::move(device)};

@@ -54,6 +54,10 @@ void AddDevices(CLI::App& app, WorkloadSource& source) {
   app.add_option("--provider", source.provider,
                  "Provider, kernel driver or profile, e.g. mlx5")
       ->excludes(device);
+  app.add_option("--kernel-version", source.kernel_version,
+                 "Linux of that device or provider, e.g. 6.1 (default: the "
+                 "running one for --device, a current one for --provider)")
+      ->type_name("VERSION");
   app.add_option("--limit", source.limits,
                  "Limit of that device or provider, e.g. maxQpWr=16384; repeat "
                  "it")

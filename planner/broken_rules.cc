@@ -55,9 +55,10 @@ std::string Located(const Refusal& refusal) {
 BrokenRules::BrokenRules(const Workload& workload, const Plan& plan) {
   const Device& device = plan.device;
   for (size_t i = 0; i < workload.groups.size(); ++i) {
-    if (!plan.groups[i].each.refusal) continue;
+    const auto& first = plan.groups[i].each.refusal;
+    if (!first) continue;
     for (const auto& refusal :
-         AllRefusals(device, workload.groups[i].request).all)
+         AllRefusals(device, workload.groups[i].request, first).all)
       Note(refusal.limit,
            [&] { return RefusalOf(workload, i, device, refusal); });
   }

@@ -10,28 +10,25 @@ namespace {
 
 using base::FormatCount;
 
-// Room for a completion of every request that can be outstanding.
-Finding Room(const std::string& name, uint64_t room, uint64_t needed) {
-  const uint64_t with_headroom = needed + needed / 5;
-  const std::string found =
-      fmt::format("{}: room for {} completions, {} requests can be outstanding",
-                  name, FormatCount(room), FormatCount(needed));
+// `room` of completion queues for the requests that complete in them.
+Finding Room(const std::string& name, uint64_t room, uint64_t asked,
+             uint64_t held) {
+  const uint64_t entries = EntriesFor(asked, held);
+  const std::string found = fmt::format(
+      "{}: room for {} completions, {} requests are asked for, rings hold {}",
+      name, FormatCount(room), FormatCount(asked), FormatCount(held));
   const std::string advice = fmt::format(
-      "give {} entries, a fifth more than that", FormatCount(with_headroom));
-  if (room < needed)
+      "give {} entries: for all that rings hold, a fifth more than asked for",
+      FormatCount(entries));
+  if (room < asked)
     return {Level::kFailure, "cq_capacity", found + ", so it can overrun",
             advice};
-  if (room < with_headroom)
-    return {Level::kWarning, "cq_capacity", found, advice};
+  if (room < entries) return {Level::kWarning, "cq_capacity", found, advice};
   return {Level::kOk, "cq_capacity", found, ""};
 }
 
-// Of one queue pair alone: it cannot be shared by mistake, so it needs no
-// headroom.
 Finding OwnRoom(const Group& group, const GroupPlan& planned) {
   const auto& each = planned.each;
-  const uint64_t needed =
-      uint64_t{each.send_ring.slots} + each.receive_ring.slots;
   if (group.request.uses_srq)
     return {Level::kWarning, "cq_capacity",
             fmt::format("{}: a completion queue for each queue pair, sized for "
@@ -39,28 +36,28 @@ Finding OwnRoom(const Group& group, const GroupPlan& planned) {
                         "complete there, too",
                         group.name),
             "give the group a completion queue that is shared"};
-  if (each.completion_ring.slots >= needed)
-    return {Level::kOk, "cq_capacity",
-            "each queue holds a completion of every request", ""};
-  return {Level::kFailure, "cq_capacity",
-          fmt::format("{}: a queue pair has {} requests, its completion queue "
-                      "at most {}, so it can overrun",
-                      group.name, FormatCount(needed),
-                      FormatCount(each.completion_ring.slots)),
-          "shallower queues, or separate completion queues for sends and "
-          "receives"};
+  Finding finding =
+      Room(group.name, each.completion_ring.slots,
+           uint64_t{group.request.max_send_wr} + group.request.max_recv_wr,
+           uint64_t{each.send_ring.slots} + each.receive_ring.slots);
+  // As large as the device has them.
+  if (finding.level != Level::kOk)
+    finding.advice =
+        "shallower queues, or separate completion queues for sends and "
+        "receives";
+  return finding;
 }
 
 }  // namespace
 
 Finding CompletionRoom(const Workload& workload, const Plan& plan) {
-  Finding worst{
-      Level::kOk, "cq_capacity",
-      OfAccepted(plan) + "each queue holds a completion of every request", ""};
+  Finding worst{Level::kOk, "cq_capacity",
+                OfAccepted(plan) +
+                    "each queue holds a completion of every request, and "
+                    "a fifth more",
+                ""};
   const auto consider = [&worst](const Finding& finding) {
-    if (finding.level > worst.level || worst.advice.empty()) {
-      if (finding.level >= worst.level) worst = finding;
-    }
+    if (finding.level > worst.level) worst = finding;
   };
   for (size_t i = 0; i < workload.groups.size(); ++i)
     if (!workload.groups[i].completion_queues.has_value() &&
@@ -71,7 +68,7 @@ Finding CompletionRoom(const Workload& workload, const Plan& plan) {
     if (!queues.each.refusal)
       consider(Room(workload.completion_queues[i].name,
                     uint64_t{queues.count} * queues.each.completion_ring.slots,
-                    queues.completions));
+                    queues.asked, queues.held));
   }
   return worst;
 }

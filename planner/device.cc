@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <iterator>
 
 #include "base/suggest.h"
@@ -61,6 +62,29 @@ constexpr auto kLimitNames = [] {
   return names;
 }();
 
+// What stands for the rule of `profile`, not of a device.
+bool Describes(const std::string& what) {
+  const auto& profiles = queue_memory::KnownProfiles();
+  return std::any_of(
+      profiles.begin(), profiles.end(),
+      [&what](const auto& profile) { return what == profile.what; });
+}
+
+// The leading number; false where there is none.
+bool TakeNumber(std::string_view* text, uint32_t* number) {
+  const char* const end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, *number);
+  if (error != std::errc()) return false;
+  text->remove_prefix(static_cast<size_t>(rest - text->data()));
+  return true;
+}
+
+bool TakePoint(std::string_view* text) {
+  if (!text->starts_with('.')) return false;
+  text->remove_prefix(1);
+  return true;
+}
+
 absl::Status NoSuch(std::string_view what, std::string_view name,
                     std::span<const std::string_view> names) {
   return absl::NotFoundError(fmt::format(
@@ -85,6 +109,26 @@ absl::StatusOr<Device> DeviceOfProfile(std::string_view name) {
   for (const auto& profile : queue_memory::KnownProfiles())
     names.push_back(profile.name);
   return NoSuch("provider", name, names);
+}
+
+absl::Status SetKernelVersion(std::string_view text, Device* device) {
+  queue_memory::KernelVersion version;
+  std::string_view rest = text;
+  if (!TakeNumber(&rest, &version.release) || !TakePoint(&rest) ||
+      !TakeNumber(&rest, &version.series) ||
+      (TakePoint(&rest) && !TakeNumber(&rest, &version.patch)))
+    return absl::InvalidArgumentError(
+        fmt::format("{} is no version of a kernel; write it as uname -r does, "
+                    "such as 6.1 or 6.1.0-31-amd64",
+                    base::QuoteForMessage(text)));
+  const auto* profile =
+      queue_memory::ProfileOfKernel(device->provider, version);
+  if (profile == nullptr) return absl::OkStatus();
+  device->limits.writes_back_real_slots =
+      profile->limits.writes_back_real_slots;
+  device->limits.cqe_size = profile->limits.cqe_size;
+  if (Describes(device->what)) device->what = profile->what;
+  return absl::OkStatus();
 }
 
 std::vector<Device> AllDevices() {

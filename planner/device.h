@@ -30,6 +30,10 @@ struct Device {
 // By a profile's name, a provider's or a kernel driver's. NotFound with a
 // suggestion and the names that there are.
 absl::StatusOr<Device> DeviceOfProfile(std::string_view name);
+// Where the provider's rule depends on the kernel, as soft-RoCE's does: that of
+// the kernel `text`, "6.1" or as uname says it, "6.1.0-31-amd64".
+// InvalidArgument where it is no version.
+absl::Status SetKernelVersion(std::string_view text, Device* device);
 // One of each profile that the memory model has.
 std::vector<Device> AllDevices();
 

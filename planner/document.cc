@@ -57,6 +57,11 @@ Json GroupJson(const Workload& workload, const Group& group,
   if (planned.cqe > 0) json["cqe"] = planned.cqe;
   json["sendSlots"] = planned.each.send_ring.slots;
   json["receiveSlots"] = planned.each.receive_ring.slots;
+  json["writtenBack"] = {{"maxSendWr", planned.each.cap_send_wr},
+                         {"maxSendSge", planned.each.cap_send_sge},
+                         {"maxInlineData", planned.each.cap_inline_data},
+                         {"maxRecvWr", planned.each.cap_recv_wr},
+                         {"maxRecvSge", planned.each.cap_recv_sge}};
   json["exactness"] = ExactnessName(planned.each.exactness);
   json["each"] = EachJson(planned.each);
   json["all"] = TotalsJson(planned.all);

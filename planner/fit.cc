@@ -39,7 +39,8 @@ class Fitter {
 
   absl::StatusOr<Workload> Fit(uint64_t budget) {
     FindCeilings();
-    PURSER_ASSIGN_OR_RETURN(const Plan least, PlanScaledBy(0));
+    Scale(0);
+    PURSER_ASSIGN_OR_RETURN(const Plan least, MakePlan(scaled_, device_));
     if (!least.refusals.empty())
       return absl::InvalidArgumentError(fmt::format(
           "{}{}{}", least.refusals[0].where,
@@ -52,15 +53,14 @@ class Fitter {
           base::FormatBytes(least.pod.queues.total()),
           base::FormatBytes(budget)));
     const uint32_t factor = LargestThatFits(UINT32_MAX, [&](uint32_t n) {
-      const auto plan = PlanScaledBy(n);
-      return plan.ok() && plan->refusals.empty() &&
-             plan->pod.queues.total() <= budget;
+      Scale(n);
+      return FitsInto(budget, scaled_);
     });
     Scale(factor);
-    for (Group& group : scaled_.groups) Raise(group);
-    for (SharedReceiveQueues& queues : scaled_.shared_receive_queues)
-      Raise(queues);
-    return std::move(scaled_);
+    RaiseOwn();
+    Workload raised = scaled_;
+    RaiseShared(&raised);
+    return FitsInto(budget, raised) ? std::move(raised) : std::move(scaled_);
   }
 
  private:
@@ -70,7 +70,8 @@ class Fitter {
       return queue_memory::QueuePairMemory(device_.provider, device_.limits,
                                            request);
     return queue_memory::QueuePairWithCompletionQueueMemory(
-               device_.provider, device_.limits, request)
+               device_.provider, device_.limits, request,
+               queue_memory::CompletionQueueSize::kHeadroom)
         .memory;
   }
   QueueMemory MemoryOf(
@@ -122,12 +123,25 @@ class Fitter {
                  shared_ceilings_[i]);
   }
 
-  absl::StatusOr<Plan> PlanScaledBy(uint32_t numerator) {
-    Scale(numerator);
-    return MakePlan(scaled_, device_);
+  bool FitsInto(uint64_t budget, const Workload& workload) const {
+    const auto plan = MakePlan(workload, device_);
+    return plan.ok() && plan->refusals.empty() &&
+           plan->pod.queues.total() <= budget;
   }
 
-  // Shared completion queues are sized by the slots: those may not grow.
+  void RaiseOwn() {
+    for (Group& group : scaled_.groups)
+      if (!group.completion_queues.has_value()) Raise(group);
+  }
+  // Shared completion queues are sized by the slots, which do not grow, and by
+  // the depths of all together, so that what is raised may take more.
+  void RaiseShared(Workload* workload) const {
+    for (Group& group : workload->groups)
+      if (group.completion_queues.has_value()) Raise(group);
+    for (SharedReceiveQueues& queues : workload->shared_receive_queues)
+      Raise(queues);
+  }
+
   void Raise(Group& group) const {
     const QueueMemory now = MemoryOf(group, group.request);
     for (const Argument argument :

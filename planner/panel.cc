@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/quantity.h"
 #include "spdlog/fmt/fmt.h"
@@ -78,18 +80,38 @@ class Drawing {
     }
     const bool bold = index == panel_.bold;
     svg_.Path(points, fmt::format("s{}{}", index, bold ? " bold" : ""));
-    double free_from = 0;
     for (const Stair& stair : stairs) {
       if (!stair.cliff) continue;
-      const Point edge = frame_.At(stair.last, stair.bytes);
       svg_.Circle(
-          edge, kDot, fmt::format("c{}", index),
+          frame_.At(stair.last, stair.bytes), kDot, fmt::format("c{}", index),
           fmt::format("{}: {}", stair.last, base::FormatBytes(stair.bytes)));
-      if (!bold || edge.x < free_from || edge.x + kRoomOfDepth > Right())
-        continue;
-      free_from = edge.x + kRoomOfDepth;
+    }
+    if (bold) WriteDepths(stairs);
+  }
+
+  // Of the cliffs, the highest first, as far as there is room.
+  void WriteDepths(const std::vector<Stair>& stairs) {
+    std::vector<std::pair<double, const Stair*>> cliffs;
+    for (size_t i = 0; i + 1 < stairs.size(); ++i)
+      if (stairs[i].cliff)
+        cliffs.emplace_back(static_cast<double>(stairs[i + 1].bytes) /
+                                static_cast<double>(stairs[i].bytes),
+                            &stairs[i]);
+    std::stable_sort(
+        cliffs.begin(), cliffs.end(),
+        [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<double> written;
+    for (const auto& [height, stair] : cliffs) {
+      const Point edge = frame_.At(stair->last, stair->bytes);
+      const bool room =
+          edge.x + kRoomOfDepth <= Right() &&
+          std::none_of(written.begin(), written.end(), [&edge](double x) {
+            return std::abs(edge.x - x) < kRoomOfDepth;
+          });
+      if (!room) continue;
+      written.push_back(edge.x);
       svg_.Text({edge.x + 3, edge.y + 13}, "depth",
-                fmt::format("{}", stair.last));
+                fmt::format("{}", stair->last));
     }
   }
 

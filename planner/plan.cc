@@ -19,6 +19,7 @@ namespace {
 using queue_memory::QueueMemory;
 
 constexpr uint64_t kMostBytes = INT64_MAX;
+constexpr size_t kMostExplained = 100;
 
 // a + count x b; false: above kMostBytes.
 bool AddTo(uint64_t* a, uint64_t count, uint64_t b) {
@@ -51,10 +52,15 @@ uint64_t Slots(const QueueMemory& memory) {
   return uint64_t{memory.send_ring.slots} + memory.receive_ring.slots;
 }
 
+// Requests, by what was asked for and by what the rings really hold.
+struct Outstanding {
+  uint64_t asked = 0, held = 0;
+};
+
 class Planner {
  public:
   Planner(const Workload& workload, const Device& device)
-      : workload_(workload), completions_(workload.completion_queues.size()) {
+      : workload_(workload), outstanding_(workload.completion_queues.size()) {
     plan_.device = device;
     plan_.groups.reserve(workload.groups.size());
   }
@@ -128,13 +134,13 @@ class Planner {
           plan_.device.provider, plan_.device.limits, group.request);
     } else {
       const auto both = queue_memory::QueuePairWithCompletionQueueMemory(
-          plan_.device.provider, plan_.device.limits, group.request);
+          plan_.device.provider, plan_.device.limits, group.request,
+          queue_memory::CompletionQueueSize::kHeadroom);
       planned.each = both.memory;
       planned.cqe = both.cqe;
     }
     if (planned.each.refusal) {
-      plan_.refusals.push_back(
-          RefusalOf(workload_, index, plan_.device, planned.each.refusal));
+      Refuse(index, planned.each.refusal);
       return absl::OkStatus();
     }
     Note(planned.each);
@@ -149,6 +155,17 @@ class Planner {
     return absl::OkStatus();
   }
 
+  // All limits of the first groups; further ones are not read by anybody.
+  void Refuse(size_t index, const queue_memory::Refusal& first) {
+    std::vector<queue_memory::Refusal> refusals = {first};
+    if (plan_.refusals.size() < kMostExplained)
+      refusals =
+          AllRefusals(plan_.device, workload_.groups[index].request, first).all;
+    for (const queue_memory::Refusal& refusal : refusals)
+      plan_.refusals.push_back(
+          RefusalOf(workload_, index, plan_.device, refusal));
+  }
+
   // A pod's sum does not overflow, so neither does one of its classes.
   void AddToClass(const Group& group, const Totals& all) {
     const auto [place, added] =
@@ -157,23 +174,25 @@ class Planner {
     (void)AddTo(&plan_.classes[place->second].pod, 1, all);
   }
 
-  // Completions that may lie in shared queues at one time: one for each request
-  // that the rings really hold, those of a shared receive queue once.
+  // Requests that complete in shared queues, those of a shared receive queue
+  // once.
   void CountCompletions(const Group& group, const QueueMemory& each) {
     if (!group.completion_queues.has_value()) return;
-    uint64_t* completions = &completions_[*group.completion_queues];
-    Saturate(AddTo(completions, group.count, Slots(each)), completions);
+    Outstanding* outstanding = &outstanding_[*group.completion_queues];
+    const auto& request = group.request;
+    Add(outstanding, group.count,
+        {uint64_t{request.max_send_wr} + request.max_recv_wr, Slots(each)});
     const auto shared = group.shared_receive_queues;
     if (!shared.has_value() ||
         !seen_.emplace(*group.completion_queues, *shared).second)
       return;
     const QueuesPlan& queues = plan_.shared_receive_queues[*shared];
-    Saturate(
-        AddTo(completions, queues.count, queues.each.shared_receive_ring.slots),
-        completions);
+    Add(outstanding, queues.count,
+        {queues.entries, queues.each.shared_receive_ring.slots});
   }
-  static void Saturate(bool fits, uint64_t* value) {
-    if (!fits) *value = kMostBytes;
+  static void Add(Outstanding* sum, uint64_t count, const Outstanding& each) {
+    if (!AddTo(&sum->asked, count, each.asked)) sum->asked = kMostBytes;
+    if (!AddTo(&sum->held, count, each.held)) sum->held = kMostBytes;
   }
 
   QueueMemory CompletionQueueOf(uint64_t entries) const {
@@ -185,12 +204,12 @@ class Planner {
   // Where the entries are not given, and one queue cannot have as many as are
   // needed, there are more queues.
   QueuesPlan SizeCompletionQueues(const CompletionQueues& queues,
-                                  uint64_t completions) const {
+                                  const Outstanding& outstanding) const {
     if (queues.cqe != 0)
       return {.each = CompletionQueueOf(queues.cqe),
               .count = queues.count,
               .entries = queues.cqe};
-    const uint64_t needed = completions + completions / 5 + 1;
+    const uint64_t needed = EntriesFor(outstanding.asked, outstanding.held);
     uint64_t count = queues.count;
     QueueMemory each = CompletionQueueOf(DivideUp(needed, count));
     if (each.refusal.limit == queue_memory::Limit::kMaxCqe &&
@@ -208,8 +227,10 @@ class Planner {
 
   absl::Status PlanCompletionQueues(size_t index) {
     const CompletionQueues& queues = workload_.completion_queues[index];
-    QueuesPlan planned = SizeCompletionQueues(queues, completions_[index]);
-    planned.completions = completions_[index];
+    const Outstanding& outstanding = outstanding_[index];
+    QueuesPlan planned = SizeCompletionQueues(queues, outstanding);
+    planned.asked = outstanding.asked;
+    planned.held = outstanding.held;
     absl::Status status;
     if (planned.each.refusal) {
       plan_.refusals.push_back(
@@ -218,22 +239,21 @@ class Planner {
       Note(planned.each);
       status = AddToPod(&planned.all, planned.count, TotalsOf(planned.each),
                         Where(workload_, queues.mark, queues.name));
-      WarnIfSmall(queues, planned, completions_[index]);
+      WarnIfSmall(queues, planned);
     }
     plan_.completion_queues.push_back(planned);
     return status;
   }
 
-  void WarnIfSmall(const CompletionQueues& queues, const QueuesPlan& planned,
-                   uint64_t completions) {
+  void WarnIfSmall(const CompletionQueues& queues, const QueuesPlan& planned) {
     if (uint64_t{planned.count} * planned.each.completion_ring.slots >=
-        completions)
+        planned.held)
       return;
     plan_.warnings.push_back(fmt::format(
         "completion queue {}: {} x {} entries for {} requests that can be "
         "outstanding: it can overrun; leave out cqe, or give {}",
-        queues.name, planned.count, planned.entries, completions,
-        DivideUp(completions + completions / 5, planned.count)));
+        queues.name, planned.count, planned.entries, planned.held,
+        DivideUp(EntriesFor(planned.asked, planned.held), planned.count)));
   }
 
   void CheckCount() {
@@ -251,7 +271,7 @@ class Planner {
   const Workload& workload_;
   Plan plan_;
   std::map<std::string_view, size_t> classes_;  // indexes into plan_.classes
-  std::vector<uint64_t> completions_;           // by completion queue
+  std::vector<Outstanding> outstanding_;        // by completion queue
   // Shared receive queues that are counted, by completion queue.
   std::set<std::pair<size_t, size_t>> seen_;
 };

@@ -5,6 +5,7 @@
 // milliseconds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "planner/device.h"
 #include "planner/workload.h"
+#include "queue_memory/fit.h"
 #include "queue_memory/queue_memory.h"
 
 namespace purser::planner {
@@ -41,8 +43,9 @@ struct QueuesPlan {
   queue_memory::QueueMemory each;
   uint32_t count = 0;    // more than asked where one cannot hold enough
   uint32_t entries = 0;  // to create each with
-  // Completion queues: all requests that may be outstanding in them.
-  uint64_t completions = 0;
+  // Completion queues: requests whose completions may lie in them at one time,
+  // by what was asked for and by what the rings really hold.
+  uint64_t asked = 0, held = 0;
   Totals all;
 };
 
@@ -75,6 +78,13 @@ struct Plan {
 
 // InvalidArgument where a sum exceeds 2^63-1 bytes.
 absl::StatusOr<Plan> MakePlan(const Workload& workload, const Device& device);
+
+// What completion queues of requests `asked` for, which rings that really hold
+// `held` post to, are to hold together: they never overrun, and have a fifth
+// more than was asked for.
+constexpr uint64_t EntriesFor(uint64_t asked, uint64_t held) {
+  return std::max({queue_memory::WithHeadroom(asked), held, uint64_t{1}});
+}
 
 // Bytes in whole MiB, rounded up.
 constexpr uint64_t Mebibytes(uint64_t bytes) {

@@ -125,7 +125,8 @@ class Builder {
                       std::vector<Panel::Mark>* marks) {
     const auto memory =
         queue_memory::QueuePairWithCompletionQueueMemory(
-            report.device.provider, report.device.limits, group.request)
+            report.device.provider, report.device.limits, group.request,
+            queue_memory::CompletionQueueSize::kHeadroom)
             .memory;
     if (memory.refusal) return;
     const uint64_t bytes = memory.total().total();

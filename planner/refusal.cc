@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/refusal.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -141,18 +142,24 @@ bool Meet(const Device& device, const queue_memory::Refusal& refusal,
 
 }  // namespace
 
-Refusals AllRefusals(const Device& device, QueuePairRequest request) {
+Refusals AllRefusals(const Device& device, QueuePairRequest request,
+                     const queue_memory::Refusal& first) {
   Refusals refusals;
+  const auto told = [&refusals](Limit limit) {
+    return std::any_of(
+        refusals.all.begin(), refusals.all.end(),
+        [limit](const auto& each) { return each.limit == limit; });
+  };
   // A limit that is met by halves comes again.
   for (int step = 0; step < 100; ++step) {
     const queue_memory::Refusal refusal =
         queue_memory::QueuePairMemory(device.provider, device.limits, request)
             .refusal;
     if (!refusal) break;
-    if (refusals.all.empty() || refusals.all.back().limit != refusal.limit)
-      refusals.all.push_back(refusal);
+    if (!told(refusal.limit)) refusals.all.push_back(refusal);
     if (!Meet(device, refusal, &request)) break;
   }
+  if (refusals.all.empty() && first) refusals.all.push_back(first);
   refusals.accepted = request;
   return refusals;
 }

@@ -22,13 +22,15 @@ Refusal RefusalOf(const Workload& workload, const CompletionQueues& queues,
 std::string OfAccepted(const Plan& plan);
 
 // All that refuses `request`, one limit after the other as each is met, and
-// what is then left of it.
+// what is then left of it. `first`: what refused it together with a completion
+// queue of its own; told where the queue pair alone is accepted.
 struct Refusals {
   std::vector<queue_memory::Refusal> all;
   queue_memory::QueuePairRequest accepted;
 };
 Refusals AllRefusals(const Device& device,
-                     queue_memory::QueuePairRequest request);
+                     queue_memory::QueuePairRequest request,
+                     const queue_memory::Refusal& first = {});
 
 // "w.yaml:12:5: groups[2]"; without the place for what is made from flags.
 std::string Where(const Workload& workload, base::YamlMark mark,

@@ -15,7 +15,8 @@ QueueMemory At(const Device& device, QueuePairRequest request, uint32_t depth) {
   if (request.max_send_wr != 0) request.max_send_wr = depth;
   if (request.max_recv_wr != 0) request.max_recv_wr = depth;
   return queue_memory::QueuePairWithCompletionQueueMemory(
-             device.provider, device.limits, request)
+             device.provider, device.limits, request,
+             queue_memory::CompletionQueueSize::kHeadroom)
       .memory;
 }
 

@@ -35,6 +35,11 @@ std::string Text(const absl::Status& status) {
   return std::string(status.message());
 }
 
+std::string NoReceives(queue_memory::QueuePairType type) {
+  return fmt::format("{} queue pairs have no receives: remove it",
+                     TypeName(type));
+}
+
 bool ReadUint(YamlMap& map, std::string_view key, uint32_t min, uint32_t max,
               uint32_t* out) {
   uint64_t value = 0;
@@ -89,6 +94,14 @@ class Reader {
     } else if (root.Has("limits")) {
       root.Fault("limits", "are those of a provider: add `provider`");
     }
+    std::string version;
+    if (root.String("kernelVersion", &version)) {
+      const absl::Status status = SetKernelVersion(version, &device);
+      if (!status.ok()) root.Fault("kernelVersion", Text(status));
+      if (!root.Has("provider"))
+        root.Fault("kernelVersion",
+                   "is that of a provider's device: add `provider`");
+    }
     YamlMap limits = root.Map("limits");
     for (const std::string_view name : LimitNames()) {
       uint32_t value = 0;
@@ -130,6 +143,8 @@ class Reader {
     group.shared_receive_queues =
         shared_names_.Refer(map, "sharedReceiveQueue");
     group.request.uses_srq = map.Has("sharedReceiveQueue");
+    if (group.request.uses_srq && SendsAlone(group.request.type))
+      map.Fault("sharedReceiveQueue", NoReceives(group.request.type));
     ReadArguments(map, &group);
     ReadSendOps(map, &group);
     workload_.groups.push_back(std::move(group));
@@ -170,9 +185,7 @@ class Reader {
         map.Fault(key, group->request.uses_srq
                            ? std::string("contradicts `sharedReceiveQueue`, "
                                          "which has the receives: remove one")
-                           : fmt::format("{} queue pairs have no receives: "
-                                         "remove it",
-                                         TypeName(group->request.type)));
+                           : NoReceives(group->request.type));
     }
     if (receives && group->request.max_send_wr == 0 &&
         group->request.max_recv_wr == 0)

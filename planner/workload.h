@@ -34,7 +34,8 @@ inline constexpr size_t kLongestWorkload = 64 << 20;  // bytes of YAML
 struct CompletionQueues {
   std::string name;
   uint32_t count = 1;
-  // Of each; 0: one completion for all that can be posted, and a fifth more.
+  // Of each; 0: one completion for all that can be posted, and at least a fifth
+  // more than the depths asked for.
   uint32_t cqe = 0;
   base::YamlMark mark;
 };

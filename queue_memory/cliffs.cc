@@ -64,7 +64,8 @@ QueueMemory Memory(Provider provider, const DeviceLimits& limits,
                    const QueuePairRequest& request, Scope scope) {
   return scope == Scope::kQueuePair
              ? QueuePairMemory(provider, limits, request)
-             : QueuePairWithCompletionQueueMemory(provider, limits, request)
+             : QueuePairWithCompletionQueueMemory(
+                   provider, limits, request, CompletionQueueSize::kHeadroom)
                    .memory;
 }
 

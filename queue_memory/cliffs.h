@@ -49,7 +49,8 @@ struct Plateau {
 // What the cost is that of.
 enum class Scope : uint8_t {
   kQueuePair,
-  kWithCompletionQueue,  // fit.h, QueuePairWithCompletionQueueMemory
+  // With one of its own that has headroom (fit.h, CompletionQueueSize).
+  kWithCompletionQueue,
 };
 
 struct Cliffs {

@@ -25,8 +25,9 @@ struct DeviceLimits {
   uint32_t max_send_wqebb = 0;   // mlx5: 64-byte basic blocks in a send ring
   uint32_t cqe_size = 0;         // bytes
   uint32_t page_size = 0;        // bytes, a power of two
-  // rxe: ibv_create_qp writes back the slots that the ring really has. Linux
-  // 6.1 writes back what was asked instead; sizes are the same on both.
+  // rxe: ibv_create_qp writes back the slots that the ring really has. Before
+  // Linux 6.6 it writes back what was asked instead; sizes are the same on
+  // both.
   bool writes_back_real_slots = true;
 
   struct Irdma {

@@ -4,16 +4,27 @@
 #include "queue_memory/arithmetic.h"
 
 namespace purser::queue_memory {
+namespace {
+
+uint64_t Completions(const QueuePairRequest& request, const QueueMemory& memory,
+                     CompletionQueueSize size) {
+  const uint64_t slots =
+      uint64_t{memory.send_ring.slots} + memory.receive_ring.slots;
+  if (size == CompletionQueueSize::kSlots) return Max<uint64_t>(slots, 1);
+  const uint64_t asked = uint64_t{request.max_send_wr} +
+                         (request.uses_srq ? 0 : request.max_recv_wr);
+  return Max<uint64_t>(Max(slots, WithHeadroom(asked)), 1);
+}
+
+}  // namespace
 
 QueuePairWithCompletionQueue QueuePairWithCompletionQueueMemory(
     Provider provider, const DeviceLimits& limits,
-    const QueuePairRequest& request) {
+    const QueuePairRequest& request, CompletionQueueSize size) {
   const QueueMemory queue_pair = QueuePairMemory(provider, limits, request);
   if (queue_pair.refusal) return {.memory = queue_pair};
-  const uint64_t slots =
-      uint64_t{queue_pair.send_ring.slots} + queue_pair.receive_ring.slots;
-  auto cqe =
-      static_cast<uint32_t>(Min<uint64_t>(Max<uint64_t>(slots, 1), UINT32_MAX));
+  auto cqe = static_cast<uint32_t>(
+      Min<uint64_t>(Completions(request, queue_pair, size), UINT32_MAX));
   QueueMemory completion_queue = CompletionQueueMemory(provider, limits, cqe);
   if (completion_queue.refusal.limit == Limit::kMaxCqe) {
     cqe = static_cast<uint32_t>(completion_queue.refusal.allowed);

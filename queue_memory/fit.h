@@ -16,13 +16,26 @@ struct QueuePairWithCompletionQueue {
   uint32_t cqe = 0;    // to create the completion queue with; 0 when refused
 };
 
-// One queue pair and one completion queue of its own that takes a completion of
-// every entry that its rings can really hold, at least one, at most what the
-// device takes: where `cqe` is smaller than the slots of both rings, the
-// completion queue can overflow. With an SRQ the send ring alone is counted.
+// How large a completion queue is.
+enum class CompletionQueueSize : uint8_t {
+  kSlots,     // a completion of every entry that the rings can really hold
+  kHeadroom,  // that, and at least a fifth more than the depths asked for: what
+              // applications are told
+};
+
+// A fifth more. `requests` below 2^63.
+constexpr uint64_t WithHeadroom(uint64_t requests) {
+  return requests + requests / 5;
+}
+
+// One queue pair and one completion queue of its own, of at least one entry, at
+// most what the device takes: where `cqe` is smaller than the slots of both
+// rings, the completion queue can overflow. With an SRQ the send ring alone is
+// counted.
 QueuePairWithCompletionQueue QueuePairWithCompletionQueueMemory(
     Provider provider, const DeviceLimits& limits,
-    const QueuePairRequest& request);
+    const QueuePairRequest& request,
+    CompletionQueueSize size = CompletionQueueSize::kSlots);
 
 // What is left of a budget, by bound.
 struct Headroom {

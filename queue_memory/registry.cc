@@ -60,7 +60,7 @@ constexpr DeviceProfile kProfiles[] = {
     {"rxe", Provider::kRxe, "soft-RoCE of current kernels"},
     {"rxe_6.1",
      Provider::kRxe,
-     "soft-RoCE of Linux 6.1: writes back what was asked",
+     "soft-RoCE of Linux 5.13 to 6.5: writes back what was asked",
      {.writes_back_real_slots = false}},
     {"rxe_5.12",
      Provider::kRxe,
@@ -90,6 +90,15 @@ const DeviceProfile* ProfileNamed(const char* name) {
   for (const DeviceProfile& profile : kProfiles)
     if (Equal(name, profile.name)) return &profile;
   return nullptr;
+}
+
+// "RDMA/rxe: Move work queue code to subroutines" came with Linux 6.6 and into
+// the last of two stable series.
+bool WritesBackRealSlots(const KernelVersion& version) {
+  if (version >= KernelVersion{6, 6, 0}) return true;
+  if (version.release != 6) return false;
+  return (version.series == 5 && version.patch >= 3) ||
+         (version.series == 4 && version.patch >= 16);
 }
 
 }  // namespace
@@ -126,6 +135,13 @@ const DeviceProfile* FindProfile(const char* name) {
   const Provider provider = ProviderFromName(name);
   return provider == Provider::kUnknown ? nullptr
                                         : ProfileNamed(ProviderName(provider));
+}
+
+const DeviceProfile* ProfileOfKernel(Provider provider,
+                                     const KernelVersion& version) {
+  if (provider != Provider::kRxe) return nullptr;
+  if (version < KernelVersion{5, 13, 0}) return ProfileNamed("rxe_5.12");
+  return ProfileNamed(WritesBackRealSlots(version) ? "rxe" : "rxe_6.1");
 }
 
 }  // namespace purser::queue_memory

@@ -5,6 +5,7 @@
 // as the model.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
 
@@ -76,5 +77,15 @@ std::span<const DeviceProfile> KnownProfiles();
 // By a profile's name, a provider's or a kernel driver's; null where there is
 // none.
 const DeviceProfile* FindProfile(const char* name);
+
+struct KernelVersion {
+  uint32_t release = 0, series = 0, patch = 0;  // 6.1.99
+  friend constexpr auto operator<=>(const KernelVersion&,
+                                    const KernelVersion&) = default;
+};
+// Where the provider's rule depends on the kernel: the profile that it has
+// there. Null where it does not.
+const DeviceProfile* ProfileOfKernel(Provider provider,
+                                     const KernelVersion& version);
 
 }  // namespace purser::queue_memory

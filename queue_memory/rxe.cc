@@ -19,6 +19,7 @@ constexpr uint32_t kSge = 16;           // ib_sge
 // rxe_cqe holds an ib_wc: 72 bytes since Linux 5.13 made its port_num 32 bits
 // wide, so 128 with the rounding up. It was 64 before.
 constexpr uint32_t kCqe = 72;
+constexpr uint32_t kLeastSrqSge = 1;        // RXE_MIN_SRQ_SGE
 constexpr uint32_t kQueuePairStruct = 464;  // in the process
 constexpr uint32_t kCompletionQueueStruct = 344;
 constexpr uint32_t kSharedReceiveQueueStruct = 512;  // about
@@ -86,12 +87,13 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   return memory;
 }
 
-// rxe_srq.c rxe_srq_from_init: as a receive ring.
+// rxe_srq.c rxe_srq_chk_init, rxe_srq_from_init: as a receive ring.
 QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
                                const SharedReceiveQueueRequest& request) {
   QueueMemory memory;
+  const uint32_t max_sge = Max(request.max_sge, kLeastSrqSge);
   memory.shared_receive_ring =
-      Queue(request.max_wr, kReceiveWqe + uint64_t{kSge} * request.max_sge);
+      Queue(request.max_wr, kReceiveWqe + uint64_t{kSge} * max_sge);
   memory.shared_receive.node =
       MappedBytes(memory.shared_receive_ring, limits.page_size);
   memory.buffer_bytes = memory.shared_receive.node;
@@ -101,7 +103,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
   memory.cap_srq_wr = limits.writes_back_real_slots
                           ? memory.shared_receive_ring.slots
                           : request.max_wr;
-  memory.cap_srq_sge = request.max_sge;
+  memory.cap_srq_sge = max_sge;
   return memory;
 }
 
@@ -113,6 +115,7 @@ constinit const ProviderRules kRxeRules = {
                .name = "rxe",
                .kernel_names = {"rdma_rxe"},
                .devices = "soft-RoCE",
+               .shared_receive_queues = Exactness::kExact,
                .queue_pair_types = Bit(QueuePairType::kRc) |
                                    Bit(QueuePairType::kUc) |
                                    Bit(QueuePairType::kUd),

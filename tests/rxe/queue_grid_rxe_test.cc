@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <thread>
 #include <vector>
 
+#include "planner/device.h"
 #include "queue_memory/cliffs.h"
 #include "queue_memory/registry.h"
 #include "rdma/capabilities.h"
@@ -25,6 +28,7 @@ namespace {
 using queue_memory::Provider;
 using queue_memory::QueueMemory;
 using queue_memory::QueuePairRequest;
+using queue_memory::QueuePairType;
 
 // Powers of two, one below and one above, in each argument.
 constexpr uint32_t kSendWr[] = {0,    1,    2,    3,    15,   16,
@@ -91,11 +95,33 @@ std::vector<QueuePairRequest> Refusable(const ibv_device_attr& attr) {
   return requests;
 }
 
-bool WritesBackRealSlots() {
-  utsname kernel{};
-  return uname(&kernel) != 0 ||
-         !std::string_view(kernel.release).starts_with("6.1.");
+// Every third shape, of each other type and with receives that are shared.
+std::vector<QueuePairRequest> OtherTypes() {
+  std::vector<QueuePairRequest> requests;
+  const std::vector<QueuePairRequest> grid = Grid();
+  for (const QueuePairType type :
+       {QueuePairType::kRc, QueuePairType::kUc, QueuePairType::kUd})
+    for (const bool uses_srq : {false, true}) {
+      if (type == QueuePairType::kRc && !uses_srq) continue;
+      for (size_t i = requests.size() % 3; i < grid.size(); i += 3) {
+        requests.push_back(grid[i]);
+        requests.back().type = type;
+        requests.back().uses_srq = uses_srq;
+      }
+    }
+  return requests;
 }
+
+ibv_qp_type VerbsType(QueuePairType type) {
+  return type == QueuePairType::kUc   ? IBV_QPT_UC
+         : type == QueuePairType::kUd ? IBV_QPT_UD
+                                      : IBV_QPT_RC;
+}
+
+struct SrqDeleter {
+  void operator()(ibv_srq* srq) const { ibv_destroy_srq(srq); }
+};
+using SharedReceiveQueue = std::unique_ptr<ibv_srq, SrqDeleter>;
 
 class QueueGridOnRxe : public testing::Test {
  protected:
@@ -114,9 +140,16 @@ class QueueGridOnRxe : public testing::Test {
     const auto capabilities = rdma::QueryCapabilities(verbs_, context_);
     ASSERT_TRUE(capabilities.ok()) << capabilities.status();
     attr_ = capabilities->attr;
-    limits_ =
-        queue_memory::Overlay({.writes_back_real_slots = WritesBackRealSlots()},
-                              capabilities->limits);
+    utsname kernel{};
+    ASSERT_EQ(uname(&kernel), 0);
+    planner::Device device{.provider = Provider::kRxe};
+    const auto status = planner::SetKernelVersion(kernel.release, &device);
+    ASSERT_TRUE(status.ok()) << status;
+    limits_ = queue_memory::Overlay(device.limits, capabilities->limits);
+    ibv_srq_init_attr srq{};
+    srq.attr = {.max_wr = 100, .max_sge = 2, .srq_limit = 0};
+    srq_.reset(ibv_create_srq(pd_.get(), &srq));
+    ASSERT_NE(srq_, nullptr);
     areas_ = ReadQueueAreas();
     mappings_ = ReadUverbsMappings(getpid());
   }
@@ -141,7 +174,8 @@ class QueueGridOnRxe : public testing::Test {
   ibv_qp_init_attr AttrOf(const QueuePairRequest& request) const {
     ibv_qp_init_attr attr{};
     attr.send_cq = attr.recv_cq = cq_.get();
-    attr.qp_type = IBV_QPT_RC;
+    attr.qp_type = VerbsType(request.type);
+    if (request.uses_srq) attr.srq = srq_.get();
     attr.cap = {.max_send_wr = request.max_send_wr,
                 .max_recv_wr = request.max_recv_wr,
                 .max_send_sge = request.max_send_sge,
@@ -153,7 +187,9 @@ class QueueGridOnRxe : public testing::Test {
   // What the kernel says of `request` is what the model says. True where a
   // queue pair was made.
   bool Compare(const QueuePairRequest& request) {
-    SCOPED_TRACE(fmt::format("send {} x {}, inline {}, receive {} x {}",
+    SCOPED_TRACE(fmt::format("{}{}: send {} x {}, inline {}, receive {} x {}",
+                             queue_memory::QueuePairTypeName(request.type),
+                             request.uses_srq ? " with an SRQ" : "",
                              request.max_send_wr, request.max_send_sge,
                              request.max_inline_data, request.max_recv_wr,
                              request.max_recv_sge));
@@ -177,10 +213,35 @@ class QueueGridOnRxe : public testing::Test {
     return true;
   }
 
+  bool CompareShared(const queue_memory::SharedReceiveQueueRequest& request) {
+    SCOPED_TRACE(
+        fmt::format("SRQ of {} x {}", request.max_wr, request.max_sge));
+    const QueueMemory memory = queue_memory::SharedReceiveQueueMemory(
+        Provider::kRxe, limits_, request);
+    ibv_srq_init_attr attr{};
+    attr.attr = {
+        .max_wr = request.max_wr, .max_sge = request.max_sge, .srq_limit = 0};
+    const SharedReceiveQueue queue(ibv_create_srq(pd_.get(), &attr));
+    const int error = errno;
+    EXPECT_EQ(queue != nullptr, !memory.refusal)
+        << error << ", predicted "
+        << queue_memory::LimitName(memory.refusal.limit);
+    if (queue == nullptr) {
+      EXPECT_EQ(error, EINVAL);
+      ExpectTaken(0, 0);
+      return false;
+    }
+    ExpectTaken(memory.total().node, memory.buffer_bytes);
+    EXPECT_EQ(attr.attr.max_wr, memory.cap_srq_wr);
+    EXPECT_EQ(attr.attr.max_sge, memory.cap_srq_sge);
+    return true;
+  }
+
   rdma::Verbs& verbs_ = rdma::LibibverbsVerbs();
   rdma::Context context_;
   rdma::ProtectionDomain pd_;
   rdma::CompletionQueue cq_;
+  SharedReceiveQueue srq_;
   ibv_device_attr attr_{};
   queue_memory::DeviceLimits limits_;
   QueueAreas areas_;
@@ -227,6 +288,38 @@ TEST_F(QueueGridOnRxe, QueuePairsAreAsPredicted) {
              made, static_cast<int>(grid.size()) - made, shapes,
              refusable.size());
   PrintTextbookErrors(ratios);
+}
+
+TEST_F(QueueGridOnRxe, OtherTypesAndSharedReceivesAreAsPredicted) {
+  const std::vector<QueuePairRequest> requests = OtherTypes();
+  int made = 0;
+  for (const QueuePairRequest& request : requests) {
+    if (Compare(request)) ++made;
+    ExpectBaseline();
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GE(made, 300);
+  fmt::print("{} queue pairs made of {} shapes of UC, UD and with an SRQ\n",
+             made, requests.size());
+}
+
+TEST_F(QueueGridOnRxe, SharedReceiveQueuesAreAsPredicted) {
+  const auto most_wr = static_cast<uint32_t>(attr_.max_srq_wr);
+  const auto most_sge = static_cast<uint32_t>(attr_.max_srq_sge);
+  int shapes = 0, made = 0;
+  for (const uint32_t wr :
+       {0u,    1u,    2u,    3u,    15u,         16u,       17u,
+        127u,  128u,  129u,  255u,  256u,        257u,      1023u,
+        1024u, 4095u, 4096u, 4097u, most_wr + 1, UINT32_MAX})
+    for (const uint32_t sge :
+         {0u, 1u, 2u, 5u, 6u, 7u, 13u, 14u, most_sge, most_sge + 1}) {
+      ++shapes;
+      if (CompareShared({.max_wr = wr, .max_sge = sge})) ++made;
+      ExpectBaseline();
+      if (HasFatalFailure()) return;
+    }
+  EXPECT_GE(made, 60);
+  fmt::print("{} shared receive queues made of {} shapes\n", made, shapes);
 }
 
 TEST_F(QueueGridOnRxe, CompletionQueuesAreAsPredicted) {

@@ -85,6 +85,18 @@ TEST_F(CheckCommandTest, Explains) {
       << err();
 }
 
+TEST_F(CheckCommandTest, TheKernelTellsWhatIsWrittenBack) {
+  const std::vector<std::string> asked = {"--explain",        "EINVAL",
+                                          "--request",        "send-wr=100",
+                                          "--kernel-version", "6.6"};
+  EXPECT_EQ(Run(asked), kOk) << err();
+  EXPECT_THAT(out(), HasSubstr("is granted as send 127 x "));
+  std::vector<std::string> older = asked;
+  older.back() = "6.1";
+  EXPECT_EQ(Run(older), kOk) << err();
+  EXPECT_THAT(out(), HasSubstr("is granted as send 100 x "));
+}
+
 TEST_F(CheckCommandTest, Json) {
   EXPECT_EQ(Run({"-o", "json"}), kOk);
   EXPECT_THAT(out(), HasSubstr("\"result\": \"warning\""));
@@ -103,6 +115,7 @@ TEST_F(CheckCommandTest, WhatIsWrongIsTold) {
        "(did you mean \"send-wr\"?)"},
       {{"--explain", "EINVAL", "--strict"}, "excludes"},
       {{"--type", "rd"}, "--type: "},
+      {{"--type", "dci", "--srq-wr", "10"}, "--srq-wr: dci queue pairs have"},
   };
   for (const auto& c : kCases) {
     EXPECT_EQ(Run(c.arguments), kUsage) << c.message;

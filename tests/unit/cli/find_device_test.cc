@@ -17,9 +17,10 @@ class FindDeviceTest : public testing::Test {
  protected:
   absl::StatusOr<planner::Device> Find(const std::string& name) {
     return FindDevice(verbs_, sysfs_.sysfs_root().string(),
-                      sysfs_.dev_root().string(), name);
+                      sysfs_.dev_root().string(), name, kernel_release_);
   }
 
+  std::string kernel_release_ = "6.12.1";
   fakes::FileTree tree_;
   fakes::FakeSysfs sysfs_{tree_};
   fakes::FakeVerbs verbs_;
@@ -39,6 +40,18 @@ TEST_F(FindDeviceTest, AnOpenedDeviceTellsItsLimits) {
   EXPECT_EQ(device->max_qp, 77u);
   EXPECT_EQ(device->what, "soft-RoCE of current kernels");
   EXPECT_EQ(verbs_.LiveObjectCount(), 0);
+}
+
+TEST_F(FindDeviceTest, TheKernelTellsTheRule) {
+  sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
+  verbs_.AddDevice(fakes::RxeDevice("rxe0"));
+  EXPECT_TRUE(Find("rxe0")->limits.writes_back_real_slots);
+  kernel_release_ = "6.1.0-31-amd64";
+  EXPECT_FALSE(Find("rxe0")->limits.writes_back_real_slots);
+  EXPECT_EQ(Find("rxe0")->what,
+            "soft-RoCE of Linux 5.13 to 6.5: writes back what was asked");
+  kernel_release_ = "?";
+  EXPECT_TRUE(absl::IsInvalidArgument(Find("rxe0").status()));
 }
 
 TEST_F(FindDeviceTest, OneThatCannotBeOpenedHasItsProvidersDefaults) {

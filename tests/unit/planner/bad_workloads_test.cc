@@ -128,6 +128,9 @@ TEST(BadWorkloadsTest, Contradictory) {
        "which has the receives: remove one"},
       {shared + use + "- {name: b, maxRecvSge: 5, sharedReceiveQueue: pool}\n",
        "w.yaml:6:25: groups[1].maxRecvSge: contradicts..."},
+      {shared + use + "- {name: b, type: dci, sharedReceiveQueue: pool}\n",
+       "w.yaml:6:44: groups[1].sharedReceiveQueue: dci queue pairs have no "
+       "receives: remove it"},
       {shared + use + "- {name: b, sharedReceiveQueue: pol}\n",
        "w.yaml:6:33: groups[1].sharedReceiveQueue: there is no shared receive "
        "queue \"pol\" (did you mean \"pool\"?)"},
@@ -149,6 +152,11 @@ TEST(BadWorkloadsTest, Contradictory) {
        "w.yaml:3:32: groups[0].sendOps: ud queue pairs cannot do write"},
       {Groups("- {name: a, type: uc, sendOps: [atomic]}\n"),
        "w.yaml:3:32: groups[0].sendOps: uc queue pairs cannot do atomic"},
+      {"version: v1\nprovider: rxe\nkernelVersion: six\ngroups: [{name: "
+       "a}]\n",
+       "w.yaml:3:16: kernelVersion: \"six\" is no version of a kernel..."},
+      {"version: v1\nkernelVersion: '6.1'\ngroups: [{name: a}]\n",
+       "w.yaml:2:16: kernelVersion: is that of a provider's device..."},
       {"version: v1\nlimits: {maxQpWr: 5}\ngroups: [{name: a}]\n",
        "w.yaml:2:9: limits: are those of a provider: add `provider`"},
       {"version: v1\ncompletionQueues: [{name: q}, {name: q}]\ngroups: "

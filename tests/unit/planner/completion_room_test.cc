@@ -41,6 +41,11 @@ TEST(CompletionRoom, CompletionQueuesOfTheirOwn) {
            Read(Groups("- {name: a, maxSendWr: 20000, maxRecvWr: 20000}\n")))
           .level,
       Level::kFailure);
+  // Held, but not asked for: only capacities written back let it overrun.
+  EXPECT_EQ(
+      Room(On("rxe"), Read(Groups("- {name: a, maxSendWr: 16384}\n"))).level,
+      Level::kWarning);
+  EXPECT_EQ(Room(On("rxe"), Read(Groups("- {name: a}\n"))).level, Level::kOk);
   const Workload shared = Read(
       "version: v1\nsharedReceiveQueues: [{name: s, maxWr: 100}]\n"
       "groups: [{name: a, sharedReceiveQueue: s}]\n");

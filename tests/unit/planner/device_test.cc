@@ -26,6 +26,36 @@ TEST(PlannerDeviceTest, UnknownProvidersAreSuggested) {
                         "\"rxe_6.1\"?); there are mlx5,"));
 }
 
+TEST(PlannerDeviceTest, TheKernelsVersion) {
+  const auto real_slots = [](const char* version) {
+    Device device = *DeviceOfProfile("rxe");
+    EXPECT_TRUE(SetKernelVersion(version, &device).ok()) << version;
+    return device.limits.writes_back_real_slots;
+  };
+  for (const char* version : {"6.6", "6.6.0-rc1+", "7.0", "6.5.3", "6.4.16"})
+    EXPECT_TRUE(real_slots(version)) << version;
+  for (const char* version :
+       {"6.1", "6.1.0-31-amd64", "6.5.2", "6.4.15", "6.3.99", "5.16"})
+    EXPECT_FALSE(real_slots(version)) << version;
+
+  Device device = *DeviceOfProfile("rxe");
+  EXPECT_TRUE(SetKernelVersion("5.10.0-28", &device).ok());
+  EXPECT_EQ(device.limits.cqe_size, 64u);
+  EXPECT_EQ(device.what, "soft-RoCE before Linux 5.13: 64-byte completions");
+  device.what = "cannot be opened";
+  EXPECT_TRUE(SetKernelVersion("6.12", &device).ok());
+  EXPECT_EQ(device.limits.cqe_size, 0u);
+  EXPECT_EQ(device.what, "cannot be opened");
+
+  device = *DeviceOfProfile("mlx5");
+  EXPECT_TRUE(SetKernelVersion("5.10", &device).ok());
+  EXPECT_EQ(device.what, DeviceOfProfile("mlx5")->what);
+  for (const char* text :
+       {"", "6", "6.", "six", "6.x", "6.1.", "6.1.x", "-6.1", "99999999999.1"})
+    EXPECT_TRUE(absl::IsInvalidArgument(SetKernelVersion(text, &device)))
+        << text;
+}
+
 TEST(PlannerDeviceTest, AllAreThoseOfTheModel) {
   EXPECT_EQ(AllDevices().size(), queue_memory::KnownProfiles().size());
   EXPECT_EQ(AllDevices()[0].name, "mlx5");

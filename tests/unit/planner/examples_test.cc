@@ -75,19 +75,19 @@ TEST(ExamplesTest, StartingDepthsAreThoseOfTheDocumentation) {
     const char* group;
     uint64_t mlx5, rxe;  // 0: not shown
   } kRows[] = {
-      {"maxSendWr: 3276, maxSendSge: 8, maxRecvWr: 4096", 1'935'048, 0},
-      {"maxSendWr: 4095, maxSendSge: 8, maxRecvWr: 4095", 0, 3'429'160},
+      {"maxSendWr: 2730, maxSendSge: 8, maxRecvWr: 4096", 1'935'048, 0},
+      {"maxSendWr: 3413, maxSendSge: 8, maxRecvWr: 3413", 0, 3'429'160},
       {"maxSendWr: 128, maxSendSge: 2, maxInlineData: 64", 121'544, 226'088},
-      {"maxSendWr: 127, maxSendSge: 2, maxInlineData: 48, maxRecvWr: 127", 0,
+      {"maxSendWr: 106, maxSendSge: 2, maxInlineData: 48, maxRecvWr: 106", 0,
        86'824},
       {"maxSendWr: 128, maxRecvWr: 128", 80'584, 160'552},
-      {"maxSendWr: 127, maxRecvWr: 127", 0, 86'824},
+      {"maxSendWr: 106, maxRecvWr: 106", 0, 86'824},
       {"maxSendWr: 256, maxSendSge: 4, maxInlineData: 64, maxRecvWr: 256",
        237'256, 439'080},
       {"maxSendWr: 256, maxSendSge: 4, maxInlineData: 60, maxRecvWr: 256",
        155'336, 0},
       {"maxSendWr: 512, maxRecvWr: 0", 231'112, 406'312},
-      {"maxSendWr: 511, maxRecvWr: 0", 0, 209'704},
+      {"maxSendWr: 426, maxRecvWr: 0", 0, 209'704},
       {"type: ud, maxSendWr: 256, maxRecvWr: 1024", 198'344, 799'528},
   };
   for (const auto& row : kRows) {

@@ -25,7 +25,8 @@ TEST(PlanTest, SumsPerQueuePairGroupPodAndNode) {
   const Plan plan = PlanOn("mlx5", workload);
   ASSERT_EQ(plan.groups.size(), 2u);
   const auto expected = queue_memory::QueuePairWithCompletionQueueMemory(
-      queue_memory::Provider::kMlx5, {}, workload.groups[0].request);
+      queue_memory::Provider::kMlx5, {}, workload.groups[0].request,
+      queue_memory::CompletionQueueSize::kHeadroom);
   EXPECT_EQ(plan.groups[0].each.total(), expected.memory.total());
   EXPECT_EQ(plan.groups[0].cqe, expected.cqe);
   EXPECT_EQ(plan.groups[0].each.send.total(), 65536u);
@@ -83,7 +84,7 @@ TEST(PlanTest, SharedCompletionQueuesHoldWhatCanBePosted) {
   EXPECT_EQ(plan.groups[0].cqe, 0u);
   EXPECT_EQ(plan.groups[0].each.completion.total(), 0u);
   EXPECT_EQ(plan.completion_queues[0].count, 2u);
-  EXPECT_EQ(plan.completion_queues[0].entries, (5100u + 1020 + 1 + 1) / 2);
+  EXPECT_EQ(plan.completion_queues[0].entries, 5100u / 2);
   EXPECT_EQ(plan.pod.queues,
             plan.groups[0].all.queues + plan.completion_queues[0].all.queues);
   EXPECT_EQ(plan.pod.queue_pairs, 10u);
@@ -96,9 +97,9 @@ TEST(PlanTest, MoreCompletionQueuesWhereOneCannotHoldEnough) {
       "groups: [{name: a, count: 1000, completionQueue: q}]\n");
   const Plan plan = PlanOn("rxe", workload);  // takes 32,767 entries
   EXPECT_THAT(plan.refusals, IsEmpty());
-  EXPECT_EQ(plan.completion_queues[0].count, 19u);  // 612,001 entries
+  EXPECT_EQ(plan.completion_queues[0].count, 16u);  // 510,000 entries
   EXPECT_LE(plan.completion_queues[0].entries, 32767u);
-  EXPECT_GE(plan.completion_queues[0].entries * 19ull, 612001u);
+  EXPECT_GE(plan.completion_queues[0].entries * 16ull, 510000u);
 }
 
 TEST(PlanTest, SharedReceiveQueuesAreCountedOnce) {
@@ -115,12 +116,32 @@ TEST(PlanTest, SharedReceiveQueuesAreCountedOnce) {
   EXPECT_EQ(shared.each.shared_receive_ring.slots, 1023u);
   EXPECT_EQ(shared.all.queues.total(), 2 * shared.each.total().total());
   EXPECT_EQ(shared.all.textbook, 2u * 1000 * 80);
-  // 8 x 255 sends and 2 x 1,023 receives, and a fifth more.
-  EXPECT_EQ(plan.completion_queues[0].entries, 4086u + 817 + 1);
-  EXPECT_EQ(plan.exactness, Exactness::kEstimated);
+  // 8 x 255 sends and 2 x 1,023 receives: more than a fifth above what is
+  // asked for, 8 x 128 and 2 x 1,000.
+  EXPECT_EQ(plan.completion_queues[0].entries, 4086u);
+  EXPECT_EQ(plan.exactness, Exactness::kExact);
+  EXPECT_EQ(PlanOn("mlx5", workload).exactness, Exactness::kEstimated);
   EXPECT_EQ(plan.pod.queues, plan.groups[0].all.queues +
                                  plan.groups[1].all.queues + shared.all.queues +
                                  plan.completion_queues[0].all.queues);
+}
+
+TEST(PlanTest, CompletionQueuesHaveAFifthMoreThanWasAskedFor) {
+  EXPECT_EQ(EntriesFor(1000, 900), 1200u);
+  EXPECT_EQ(EntriesFor(1000, 1300), 1300u);
+  EXPECT_EQ(EntriesFor(0, 0), 1u);
+  EXPECT_EQ(EntriesFor(INT64_MAX, 0), INT64_MAX + uint64_t{INT64_MAX} / 5);
+  // Of one queue pair as of many.
+  const Workload own =
+      Read(Groups("- {name: a, maxSendWr: 100, maxRecvWr: "
+                  "127}\n"));
+  EXPECT_EQ(PlanOn("rxe", own).groups[0].cqe, 227u + 45);  // 127 + 127 held
+  const Workload shared = Read(
+      "version: v1\n"
+      "completionQueues: [{name: q}]\n"
+      "groups: [{name: a, maxSendWr: 100, maxRecvWr: 127, completionQueue: "
+      "q}]\n");
+  EXPECT_EQ(PlanOn("rxe", shared).completion_queues[0].entries, 227u + 45);
 }
 
 TEST(PlanTest, CompletionQueuesThatAreTooSmallAreToldOf) {
@@ -156,6 +177,7 @@ TEST(PlanTest, RefusalsHaveTheirPlaceAndTheRestIsPlanned) {
       ElementsAre(
           "w.yaml:4:24: groups[0]: max_send_wr is 40000, mlx5 takes 32768; the "
           "largest max_send_wr that it takes is 8192, all else as asked",
+          HasSubstr("w.yaml:4:24: groups[0]: the send ring size would be "),
           "w.yaml:5:3: groups[1]: mlx5 has no queue pairs of that type; it has "
           "rc, uc, ud, xrc_send, raw_packet, dci",
           HasSubstr("w.yaml:6:28: groups[2]: an entry would have 2240 bytes, "
@@ -173,6 +195,21 @@ TEST(PlanTest, RefusalsHaveTheirPlaceAndTheRestIsPlanned) {
   EXPECT_EQ(plan.groups[0].all.queues.total(), 0u);
   EXPECT_EQ(plan.pod.queues,
             plan.groups[5].all.queues + plan.groups[6].all.queues);
+}
+
+TEST(PlanTest, AGroupIsToldOfAllThatRefusesIt) {
+  const Workload workload = Read(
+      Groups("- {name: a, maxSendWr: 2000000, maxSendSge: 33, maxInlineData: "
+             "600, maxRecvWr: 2000000, maxRecvSge: 40}\n"));
+  std::vector<std::string> texts;
+  for (const Refusal& refusal : PlanOn("rxe", workload).refusals)
+    texts.push_back(refusal.text);
+  EXPECT_THAT(texts, testing::UnorderedElementsAre(
+                         HasSubstr("max_send_wr is 2000000, rxe takes 1048576"),
+                         HasSubstr("max_send_sge is 33, rxe takes 32"),
+                         HasSubstr("max_inline_data is 600, rxe takes 512"),
+                         HasSubstr("max_recv_wr is 2000000, rxe takes 1048576"),
+                         HasSubstr("max_recv_sge is 40, rxe takes 32")));
 }
 
 TEST(PlanTest, SharedReceiveQueuesThatADeviceHasNot) {

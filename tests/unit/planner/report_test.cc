@@ -140,7 +140,7 @@ TEST(ReportTest, JsonHasTheFiguresOfThePlan) {
   ASSERT_EQ(document["plans"].size(), 1u);
   const json& plan = document["plans"][0];
   EXPECT_EQ(plan["device"], "rxe");
-  EXPECT_EQ(plan["exactness"], "estimated");
+  EXPECT_EQ(plan["exactness"], "exact");
   EXPECT_EQ(plan["askFor"]["rdma/wqe-mib"], report.plan.units());
   EXPECT_EQ(plan["askFor"]["memoryLimitMib"], 1);
   EXPECT_EQ(plan["askFor"]["nodeReserve"]["recommended"], "systemReserved");
@@ -153,6 +153,8 @@ TEST(ReportTest, JsonHasTheFiguresOfThePlan) {
   ASSERT_EQ(plan["groups"].size(), 2u);
   EXPECT_EQ(plan["groups"][0]["each"]["sendBytes"], 266240);
   EXPECT_EQ(plan["groups"][0]["sendSlots"], 511);
+  EXPECT_EQ(plan["groups"][0]["writtenBack"]["maxSendWr"], 511);
+  EXPECT_EQ(plan["groups"][0]["writtenBack"]["maxInlineData"], 64);
   EXPECT_EQ(plan["groups"][1]["completionQueue"], "q");
   EXPECT_EQ(plan["groups"][1]["sharedReceiveQueue"], "s");
   EXPECT_EQ(plan["completionQueues"][0]["name"], "q");

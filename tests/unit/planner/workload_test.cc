@@ -106,6 +106,13 @@ TEST(WorkloadTest, InitiatorsHaveNoReceives) {
   }
 }
 
+TEST(WorkloadTest, TheKernelTellsTheRule) {
+  const Workload workload = Read(
+      "version: v1\nprovider: rxe\nkernelVersion: 6.1\ngroups: [{name: "
+      "a}]\n");
+  EXPECT_FALSE(workload.device->limits.writes_back_real_slots);
+}
+
 TEST(WorkloadTest, ReadsJson) {
   const Workload workload =
       Read(R"({"version": "v1", "groups": [{"name": "a", "maxSendWr": 512}]})");

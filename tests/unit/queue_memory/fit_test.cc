@@ -31,6 +31,20 @@ TEST(Fit, CompletionQueueTakesAllThatCanBePosted) {
   EXPECT_EQ(mlx5.memory.completion, (Charge{32768, 0}));
 }
 
+TEST(Fit, CompletionQueueWithHeadroom) {
+  const auto cqe = [](Provider provider, QueuePairRequest request) {
+    return QueuePairWithCompletionQueueMemory(provider, {}, request,
+                                              CompletionQueueSize::kHeadroom)
+        .cqe;
+  };
+  EXPECT_EQ(cqe(Provider::kMlx5, kRequest), 256u + 51);
+  EXPECT_EQ(cqe(Provider::kRxe, kRequest), 255u + 255u);
+  EXPECT_EQ(cqe(Provider::kRxe, {}), 1u);
+  QueuePairRequest request = kRequest;
+  request.uses_srq = true;
+  EXPECT_EQ(cqe(Provider::kMlx5, request), 128u + 25);
+}
+
 TEST(Fit, CompletionQueueHasAtLeastOneEntry) {
   const auto plan = QueuePairWithCompletionQueueMemory(Provider::kRxe, {}, {});
   EXPECT_FALSE(plan.memory.refusal);

@@ -159,6 +159,16 @@ TEST(Rxe, NoReceiveRingWithSrqAndItsLimitsAreNotChecked) {
   EXPECT_EQ(memory.cap_recv_wr, UINT32_MAX);
 }
 
+TEST(Rxe, SharedReceivesHaveAtLeastOneSge) {
+  const QueueMemory memory =
+      SharedReceiveQueueMemory(Provider::kRxe, {}, {.max_wr = 100});
+  EXPECT_EQ(memory.cap_srq_sge, 1u);
+  EXPECT_EQ(memory.total(),
+            SharedReceiveQueueMemory(Provider::kRxe, {},
+                                     {.max_wr = 100, .max_sge = 1})
+                .total());
+}
+
 void ExpectRefusal(const QueueMemory& memory, Limit limit, uint64_t asked,
                    uint64_t allowed) {
   EXPECT_STREQ(LimitName(memory.refusal.limit), LimitName(limit));
