@@ -14,7 +14,6 @@
 #include "plugin/config/capacity.h"
 #include "plugin/device_access.h"
 #include "plugin/device_resource.h"
-#include "plugin/events/netlink_source.h"
 #include "plugin/node_view.h"
 #include "plugin/pool_resource.h"
 #include "plugin/queue_memory_resource.h"
@@ -28,6 +27,7 @@ namespace {
 constexpr std::chrono::milliseconds kServerStop{1000};
 
 constexpr std::chrono::milliseconds kLook{1000};
+constexpr std::chrono::milliseconds kNetlinkTimeout{1000};
 
 RefreshSchedule::Times TimesOf(const Config& config) {
   const std::chrono::milliseconds scan = config.rescan_interval;
@@ -104,6 +104,7 @@ App::App(Config config, std::shared_ptr<Wakeup> wakeup)
       schedule_(TimesOf(config_), RefreshSchedule::Clock::now()),
       discovery_(config_.sysfs_root, config_.dev_root),
       limits_(rdma::LibibverbsVerbs()),
+      namespaces_([] { return rdma::OpenRdmaNetlink(kNetlinkTimeout); }),
       inventory_(discovery_, config_.dev_root, config_.proc_root,
                  InventoryOptions(config_), &limits_),
       cdi_(config_.cdi ? std::make_unique<CdiSpecs>(config_.cdi_dir,
@@ -119,7 +120,7 @@ absl::Status App::Start(const std::string& version) {
                  {"device_plugins_dir", config_.device_plugins_dir()},
                  {"sysfs_root", config_.sysfs_root}});
   PURSER_ASSIGN_OR_RETURN(signals_, base::OpenSignals());
-  OpenEventSources();
+  events_.Open(config_);
   PURSER_ASSIGN_OR_RETURN(resources_, MakeResources(config_, cdi_.get()));
   const Identity identity = Identity::Now(config_.installation);
   std::vector<ResourceServer*> served;
@@ -142,7 +143,7 @@ absl::Status App::Start(const std::string& version) {
   metrics_ = std::make_shared<PluginMetrics>(
       version, inventory_,
       std::vector<const ResourceServer*>(served.begin(), served.end()),
-      *registrar_, RefreshMetrics{events_, refreshes_});
+      *registrar_, RefreshMetrics{events_.sources(), refreshes_, namespaces_});
   std::vector<std::shared_ptr<prometheus::Collectable>> metrics = {metrics_};
   if (config_.node_view.enabled) {
     node_view_ = MakeNodeView(
@@ -162,12 +163,6 @@ absl::Status App::Start(const std::string& version) {
                             {"port", http_->port()}});
   registrar_->Start();
   return absl::OkStatus();
-}
-
-void App::OpenEventSources() {
-  if (!config_.events) return;
-  events_.Add(RefreshCause::kUevents, MakeUeventSource());
-  events_.Add(RefreshCause::kRtnetlink, MakeLinkSource());
 }
 
 void App::Run() {
@@ -209,7 +204,16 @@ void App::Rescan(RefreshCause cause) {
   refreshes_.Add(cause);
   // Before the scan: what changes during it is seen at the next look.
   fingerprint_ = discovery_.Fingerprint();
-  const bool scanned = inventory_.Scan().ok();
+  events_.CloseGone();
+  const bool scanned =
+      inventory_
+          .Scan({.now = began,
+                 .exclusive_namespaces = namespaces_.IsExclusive(config_.pools),
+                 .fatal = events_.fatal()})
+          .ok();
+  // After a failure the next good scan tells it.
+  schedule_.HoldBackUntil(scanned ? inventory_.held_back_until()
+                                  : std::nullopt);
   schedule_.Scanned(began, RefreshSchedule::Clock::now());
   if (!scanned) return;
   // First what names stand for, then who may be given them.
@@ -219,6 +223,7 @@ void App::Rescan(RefreshCause cause) {
     server->Update(inventory_.snapshot());
   // Resources are registered only once their units are known.
   if (had_none) wakeup_->Notify();
+  events_.Follow(*inventory_.snapshot(), RefreshSchedule::Clock::now());
 }
 
 void App::Stop() {

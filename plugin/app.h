@@ -13,10 +13,11 @@
 #include "node_view/live_view.h"
 #include "plugin/cdi_specs.h"
 #include "plugin/config/config.h"
-#include "plugin/events/event_sources.h"
 #include "plugin/events/refresh_schedule.h"
 #include "plugin/inventory.h"
 #include "plugin/metrics.h"
+#include "plugin/namespace_mode.h"
+#include "plugin/node_events.h"
 #include "plugin/registrar.h"
 #include "plugin/resource.h"
 #include "plugin/resource_server.h"
@@ -48,7 +49,6 @@ class App {
  private:
   App(Config config, std::shared_ptr<Wakeup> wakeup);
   absl::Status Start(const std::string& version);
-  void OpenEventSources();
   // False: to stop.
   bool TakeSignals();
   void DoWhatIsDue();
@@ -57,13 +57,14 @@ class App {
   const Config config_;
   // Each is used by those below it, and stopped after them.
   base::FileDescriptor signals_;
-  EventSources events_;                     // -> schedule_, metrics_
+  NodeEvents events_;                       // -> schedule_, metrics_
   CountByCause<kRefreshCauses> refreshes_;  // -> metrics_
   RefreshSchedule schedule_;                // main thread
   const rdma::Discovery discovery_;
   std::string fingerprint_;  // the main thread's: sysfs before the last scan
   QueuePairLimits limits_;
-  Inventory inventory_;  // scanned here -> servers_, metrics_
+  NamespaceMode namespaces_;  // main thread -> metrics_
+  Inventory inventory_;       // scanned here -> servers_, metrics_
   // Null where it is not wanted.
   const std::unique_ptr<CdiSpecs> cdi_;                   // -> resources_
   std::vector<std::unique_ptr<Resource>> resources_;      // -> servers_

@@ -33,9 +33,7 @@ uint32_t MostShares(const std::vector<const Device*>& members) {
 }
 
 std::string Reason(const Device& device) {
-  return device.health == DeviceHealth::kHealthy
-             ? ""
-             : fmt::format("{}: {}", device.sysfs.name, device.reason);
+  return fmt::format("{}: {}", device.sysfs.name, device.reason);
 }
 
 // What units of a device have in common with others where it matters which of
@@ -65,18 +63,19 @@ Advertisement DeviceResource::Advertise(const Snapshot& snapshot) const {
   const uint32_t each = shares ? Shares(members) : 1;
   const auto units = static_cast<uint32_t>(members.size()) * each;
   for (const Device* device : members) {
-    const bool healthy = device->health == DeviceHealth::kHealthy;
+    const bool healthy = device->healthy() || !config_.checks_health();
+    const std::string reason = healthy ? "" : Reason(*device);
     const int numa_node = TopologyOf(config_, {device}, snapshot, units);
     if (!shares) {
       advertisement.named.push_back({.id = UnitId(device->sysfs),
                                      .healthy = healthy,
-                                     .reason = Reason(*device),
+                                     .reason = reason,
                                      .numa_node = numa_node});
     } else if (each > 0) {
       advertisement.ranges.push_back({.prefix = SharePrefix(*device),
                                       .count = each,
                                       .healthy = healthy,
-                                      .reason = Reason(*device),
+                                      .reason = reason,
                                       .numa_node = numa_node});
     }
   }

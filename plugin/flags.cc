@@ -24,6 +24,29 @@ constexpr const char* kFooter =
     "Endpoints: /metrics, /healthz, /readyz (503 with the reasons until the "
     "kubelet listens).";
 
+void AddSwitch(CLI::App& app, const char* name, const char* on, bool* out,
+               const char* help) {
+  app.add_option_function<std::string>(
+         name, [out, on](const std::string& value) { *out = value == on; },
+         help)
+      ->check(CLI::IsMember(std::vector<std::string>{on, "off"}))
+      ->type_name("WHEN");
+}
+
+void AddHealthFlags(CLI::App& app, Flags& flags) {
+  AddSwitch(app, "--events", "auto", &flags.events,
+            "auto: learn of changes from the kernel's events, as far as they "
+            "reach this network namespace, and by looking once a second "
+            "(default); off: by looking alone");
+  AddSwitch(
+      app, "--open-devices", "auto", &flags.open_devices,
+      "auto: keep the devices open, as far as that is permitted, for "
+      "their own events (fatal errors, ports, GIDs, LIDs); off (default)");
+  AddSwitch(app, "--health-check", "on", &flags.health_check,
+            "on: units of devices that are not healthy are unhealthy "
+            "(default); off; for pools whose configuration does not say");
+}
+
 }  // namespace
 
 ParsedFlags ParseFlags(int argc, char** argv, const std::string& version) {
@@ -60,14 +83,7 @@ ParsedFlags ParseFlags(int argc, char** argv, const std::string& version) {
                  "Where the node's sysfs is mounted (default /sys)");
   app.add_option("--dev-root", flags.dev_root,
                  "Where the node's /dev is mounted (default /dev)");
-  app.add_option_function<std::string>(
-         "--events",
-         [&flags](const std::string& value) { flags.events = value == "auto"; },
-         "auto: learn of changes from the kernel's events, as far as they "
-         "reach this network namespace, and by looking once a second "
-         "(default); off: by looking alone")
-      ->check(CLI::IsMember({"auto", "off"}))
-      ->type_name("WHEN");
+  AddHealthFlags(app, flags);
   AddNodeViewFlags(app, flags.node_view);
   try {
     app.parse(argc, argv);
@@ -105,6 +121,9 @@ absl::StatusOr<Config> ConfigFromFlags(const Flags& flags) {
   if (flags.sysfs_root) config.sysfs_root = *flags.sysfs_root;
   if (flags.dev_root) config.dev_root = *flags.dev_root;
   config.events = flags.events;
+  config.open_devices = flags.open_devices;
+  for (PoolConfig& pool : config.pools)
+    pool.health_check = pool.health_check.value_or(flags.health_check);
   config.node_view = flags.node_view;
   return config;
 }

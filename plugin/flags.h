@@ -16,7 +16,7 @@ struct Flags {
   ParseOptions parse;
   std::optional<std::string> kubelet_root_dir, registration, installation,
       sysfs_root, dev_root, metrics_address, log_level;
-  bool events = true;
+  bool events = true, open_devices = false, health_check = true;
   NodeViewConfig node_view;
 };
 

@@ -2,7 +2,6 @@
 #include "plugin/inventory.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/logging.h"
@@ -14,38 +13,14 @@
 namespace purser::plugin {
 namespace {
 
-// enum ibv_port_state.
-const char* PortStateName(int port_state) {
-  constexpr std::array<const char*, 6> kNames = {
-      "NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
-  return port_state >= 0 && port_state < static_cast<int>(kNames.size())
-             ? kNames[static_cast<size_t>(port_state)]
-             : "UNKNOWN";
+const Device* Find(const Snapshot* snapshot, const std::string& name) {
+  if (snapshot == nullptr) return nullptr;
+  for (const Device& device : snapshot->devices)
+    if (device.sysfs.name == name) return &device;
+  return nullptr;
 }
 
 }  // namespace
-
-const char* DeviceHealthName(DeviceHealth health) {
-  switch (health) {
-    case DeviceHealth::kHealthy:
-      return "healthy";
-    case DeviceHealth::kPortDown:
-      return "port_down";
-    case DeviceHealth::kIncomplete:
-      return "incomplete";
-  }
-  return "unknown";
-}
-
-std::string PortSummary(const rdma::SysfsDevice& device) {
-  std::string summary;
-  for (const rdma::PortStatus& port : device.ports) {
-    summary += fmt::format("{}port {} {} {}", summary.empty() ? "" : ", ",
-                           port.port_num, PortStateName(port.port_state),
-                           rdma::LinkLayerName(port.link_layer));
-  }
-  return summary.empty() ? "no port" : summary;
-}
 
 bool Snapshot::has_complete_device() const {
   return std::any_of(devices.begin(), devices.end(), [](const Device& device) {
@@ -75,8 +50,8 @@ std::vector<const Device*> Snapshot::members(const std::string& pool) const {
 InventoryOptions::InventoryOptions(const Config& config)
     : pools(config.pools),
       overlap(config.overlap),
-      wants_max_qp(config.queue_pairs.enabled && !config.queue_pairs.capacity) {
-}
+      wants_max_qp(config.queue_pairs.enabled && !config.queue_pairs.capacity),
+      health_debounce(config.health_debounce) {}
 
 Inventory::Inventory(const rdma::Discovery& discovery,
                      std::filesystem::path dev_root,
@@ -86,10 +61,11 @@ Inventory::Inventory(const rdma::Discovery& discovery,
       dev_root_(std::move(dev_root)),
       proc_root_(std::move(proc_root)),
       limits_(limits),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      debounce_(options_.health_debounce) {}
 
-absl::Status Inventory::Scan() {
-  absl::StatusOr<Snapshot> read = Read();
+absl::Status Inventory::Scan(const ScanCircumstances& circumstances) {
+  absl::StatusOr<Snapshot> read = Read(circumstances);
   if (!read.ok()) {
     ++scan_errors_;
     if (!std::exchange(last_scan_failed_, true)) {
@@ -107,6 +83,7 @@ absl::Status Inventory::Scan() {
 
 void Inventory::Configure(InventoryOptions options) {
   options_ = std::move(options);
+  debounce_.SetTime(options_.health_debounce);
   overlaps_logged_.clear();
   const std::shared_ptr<const Snapshot> last = snapshot();
   if (last == nullptr) return;
@@ -120,6 +97,10 @@ void Inventory::Publish(Snapshot anew) {
   const std::shared_ptr<const Snapshot> before = snapshot();
   auto after = std::make_shared<const Snapshot>(std::move(anew));
   LogChanges(before.get(), *after);
+  for (const Device& device : after->devices) {
+    if (const Device* old = Find(before.get(), device.sysfs.name))
+      port_changes_.Observe(old->sysfs, device.sysfs);
+  }
   std::lock_guard lock(mutex_);
   snapshot_ = std::move(after);
 }
@@ -129,19 +110,58 @@ std::shared_ptr<const Snapshot> Inventory::snapshot() const {
   return snapshot_;
 }
 
-absl::StatusOr<Snapshot> Inventory::Read() {
+absl::StatusOr<std::vector<rdma::SysfsDevice>> Inventory::ReadDevices(
+    bool exclusive_namespaces) const {
+  if (!exclusive_namespaces) return discovery_.Devices();
+  // In this order: a device that moves away meanwhile is seen twice, not never.
   PURSER_ASSIGN_OR_RETURN(std::vector<rdma::SysfsDevice> devices,
                           discovery_.Devices());
+  PURSER_ASSIGN_OR_RETURN(std::vector<rdma::SysfsDevice> elsewhere,
+                          discovery_.DevicesElsewhere());
+  const std::shared_ptr<const Snapshot> last = snapshot();
+  for (rdma::SysfsDevice& device : elsewhere) {
+    // What the pools select by, as it was when it was seen last.
+    const Device* before = Find(last.get(), device.name);
+    if (before != nullptr && before->sysfs.pci_address == device.pci_address) {
+      rdma::SysfsDevice known = before->sysfs;
+      known.uverbs = device.uverbs;
+      known.umads = device.umads;
+      known.issms = device.issms;
+      known.in_other_namespace = true;
+      device = std::move(known);
+    }
+    std::erase_if(devices, [&](const rdma::SysfsDevice& seen) {
+      return seen.name == device.name;
+    });
+    devices.push_back(std::move(device));
+  }
+  std::sort(devices.begin(), devices.end(),
+            [](const rdma::SysfsDevice& a, const rdma::SysfsDevice& b) {
+              return a.name < b.name;
+            });
+  return devices;
+}
+
+absl::StatusOr<Snapshot> Inventory::Read(
+    const ScanCircumstances& circumstances) {
+  PURSER_ASSIGN_OR_RETURN(std::vector<rdma::SysfsDevice> devices,
+                          ReadDevices(circumstances.exclusive_namespaces));
   network_.sees_function_netdevs = discovery_.SeesFunctionNetdevs();
   network_.default_route_netdevs =
       base::ProcReader(proc_root_).DefaultRouteNetdevs();
   Snapshot snapshot;
   snapshot.rdma_cm = discovery_.HasRdmaCm();
   snapshot.numa_nodes = discovery_.NumaNodes();
+  std::set<std::string> debounced;
   for (rdma::SysfsDevice& device : devices) {
-    snapshot.devices.push_back(Judge(std::move(device)));
-    AskMaxQp(snapshot.devices.back());
+    Device judged = Judge(std::move(device), circumstances);
+    if (judged.health != DeviceHealth::kIncomplete &&
+        judged.health != DeviceHealth::kOtherNamespace)
+      debounced.insert(judged.sysfs.name);
+    AskMaxQp(judged);
+    snapshot.devices.push_back(std::move(judged));
   }
+  debounce_.Keep(debounced);
   return snapshot;
 }
 
@@ -151,6 +171,14 @@ void Inventory::AskMaxQp(Device& device) {
   if (!options_.wants_max_qp || limits_ == nullptr ||
       device.health == DeviceHealth::kIncomplete)
     return;
+  if (device.health == DeviceHealth::kOtherNamespace) {
+    // It cannot be opened from here: what it said before holds.
+    const std::shared_ptr<const Snapshot> last = snapshot();
+    const Device* before = Find(last.get(), device.sysfs.name);
+    if (before != nullptr) device.max_qp = before->max_qp;
+    if (!device.max_qp) device.max_qp_unknown = device.reason;
+    return;
+  }
   const absl::StatusOr<uint64_t> max_qp = limits_->MaxQp(device.sysfs);
   if (max_qp.ok()) {
     device.max_qp = *max_qp;
@@ -159,36 +187,35 @@ void Inventory::AskMaxQp(Device& device) {
   }
 }
 
-Device Inventory::Judge(rdma::SysfsDevice sysfs) const {
+Device Inventory::Judge(rdma::SysfsDevice sysfs,
+                        const ScanCircumstances& circumstances) {
   Device device;
   device.sysfs = std::move(sysfs);
-  const std::filesystem::path nodes = dev_root_ / "infiniband";
-  std::error_code ignored;
-  // Where the directory cannot be seen at all, sysfs alone is believed. A node
-  // that is named in a container's devices and does not exist would fail the
-  // container.
-  const bool nodes_visible = std::filesystem::is_directory(nodes, ignored);
-  auto is_missing = [&](const std::string& node) {
-    std::error_code unreadable;
-    return nodes_visible && !std::filesystem::exists(nodes / node, unreadable);
-  };
-  std::erase_if(device.sysfs.umads, is_missing);
-  std::erase_if(device.sysfs.issms, is_missing);
-  if (device.sysfs.uverbs.empty()) {
-    device.health = DeviceHealth::kIncomplete;
-    device.reason =
-        "it has no uverbs device: load the kernel module ib_uverbs, or wait "
-        "for the driver to finish";
-  } else if (is_missing(device.sysfs.uverbs)) {
-    device.health = DeviceHealth::kIncomplete;
-    device.reason = fmt::format("{} does not exist (yet)",
-                                (nodes / device.sysfs.uverbs).string());
-  } else if (std::none_of(
-                 device.sysfs.ports.begin(), device.sysfs.ports.end(),
-                 [](const rdma::PortStatus& port) { return port.active(); })) {
-    device.health = DeviceHealth::kPortDown;
-    device.reason = "no port is ACTIVE: " + PortSummary(device.sysfs);
+  const std::string& name = device.sysfs.name;
+  Judgement judgement = JudgeDevice(dev_root_, device.sysfs);
+  device.health = judgement.health;
+  device.reason = std::move(judgement.reason);
+  // What comes, goes or is elsewhere is told as it is.
+  if (device.health != DeviceHealth::kHealthy &&
+      device.health != DeviceHealth::kPortDown)
+    return device;
+  if (circumstances.fatal.contains(name)) {
+    device.health = DeviceHealth::kFatal;
+    device.reason = "it reported a fatal error";
   }
+  const bool seen = device.healthy();
+  const bool told = debounce_.Tell(name, seen, circumstances.now);
+  if (told == seen) return device;
+  const std::shared_ptr<const Snapshot> last = snapshot();
+  const Device* before = Find(last.get(), name);
+  device.health = told                ? DeviceHealth::kHealthy
+                  : before != nullptr ? before->health
+                                      : DeviceHealth::kPortDown;
+  device.reason = told ? ""
+                       : fmt::format(
+                             "it is healthy again, which is told when "
+                             "it has lasted {} ms",
+                             options_.health_debounce.count());
   return device;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -18,18 +19,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "plugin/config/config.h"
+#include "plugin/device_health.h"
+#include "plugin/health_debounce.h"
 #include "plugin/pool_assignment.h"
+#include "plugin/port_changes.h"
 #include "plugin/queue_pair_limits.h"
 #include "rdma/discovery.h"
 
 namespace purser::plugin {
-
-enum class DeviceHealth {
-  kHealthy,
-  kPortDown,    // no port is ACTIVE
-  kIncomplete,  // no uverbs device: a container could do nothing with it
-};
-const char* DeviceHealthName(DeviceHealth health);  // "healthy", "port_down", …
 
 struct Device {
   rdma::SysfsDevice sysfs;
@@ -39,6 +36,11 @@ struct Device {
   // that is not known.
   std::optional<uint64_t> max_qp;
   std::string max_qp_unknown;
+
+  bool healthy() const {
+    return health == DeviceHealth::kHealthy ||
+           health == DeviceHealth::kOtherNamespace;
+  }
 };
 
 struct Snapshot {
@@ -63,6 +65,15 @@ struct InventoryOptions {
   std::vector<PoolConfig> pools;
   OverlapPolicy overlap = OverlapPolicy::kFirstWins;
   bool wants_max_qp = false;
+  std::chrono::milliseconds health_debounce{0};
+};
+
+// What a scan has to know beside sysfs.
+struct ScanCircumstances {
+  HealthDebounce::TimePoint now = std::chrono::steady_clock::now();
+  // A device that is not seen may be in a pod's network namespace.
+  bool exclusive_namespaces = false;
+  std::set<std::string> fatal;  // devices that reported a fatal error
 };
 
 // Owned by App. Scan() and Configure() belong to the main thread; the rest may
@@ -77,16 +88,23 @@ class Inventory {
 
   // Reads sysfs anew and logs what changed. An error says what could not be
   // read.
-  absl::Status Scan();
+  absl::Status Scan(const ScanCircumstances& circumstances = {});
+  // When a scan has to tell what this one holds back. Main thread.
+  std::optional<HealthDebounce::TimePoint> held_back_until() const {
+    return debounce_.next();
+  }
   // Gives the devices of the last good scan to other pools.
   void Configure(InventoryOptions options);
   // nullptr before the first good scan.
   std::shared_ptr<const Snapshot> snapshot() const;
   uint64_t scan_errors() const { return scan_errors_; }
+  const PortChanges& port_changes() const { return port_changes_; }
 
  private:
-  absl::StatusOr<Snapshot> Read();
-  Device Judge(rdma::SysfsDevice sysfs) const;
+  absl::StatusOr<Snapshot> Read(const ScanCircumstances& circumstances);
+  absl::StatusOr<std::vector<rdma::SysfsDevice>> ReadDevices(
+      bool exclusive_namespaces) const;
+  Device Judge(rdma::SysfsDevice sysfs, const ScanCircumstances& circumstances);
   void AskMaxQp(Device& device);
   void Assign(Snapshot& snapshot);
   void Publish(Snapshot snapshot);
@@ -98,14 +116,14 @@ class Inventory {
   InventoryOptions options_;
   NodeNetwork network_;
   std::set<std::string> overlaps_logged_;
+  HealthDebounce debounce_;
   bool last_scan_failed_ = false;
+
+  PortChanges port_changes_;
 
   std::atomic<uint64_t> scan_errors_ = 0;
   mutable std::mutex mutex_;
   std::shared_ptr<const Snapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
 };
-
-// What a device's port states mean for its health; shared with --check-config.
-std::string PortSummary(const rdma::SysfsDevice& device);
 
 }  // namespace purser::plugin

@@ -84,7 +84,13 @@ void PluginMetrics::CollectRefreshes(std::vector<MetricFamily>& out) const {
     refreshes.Add({{"cause", RefreshCauseName(cause)}},
                   static_cast<double>(refresh_.refreshes.Of(cause)));
   }
-  for (Family* family : {&up, &events, &refreshes})
+  Family exclusive(MetricType::Gauge,
+                   "purser_device_plugin_rdma_netns_exclusive",
+                   "1 if each RDMA device belongs to one network namespace. "
+                   "Absent where the kernel does not tell.");
+  if (const auto mode = refresh_.namespaces.known())
+    exclusive.Add({}, *mode == rdma::NamespaceMode::kExclusive ? 1 : 0);
+  for (Family* family : {&up, &events, &refreshes, &exclusive})
     out.push_back(family->Take());
 }
 
@@ -155,27 +161,39 @@ void PluginMetrics::CollectRegistrations(std::vector<MetricFamily>& out) const {
 
 void PluginMetrics::CollectDevices(std::vector<MetricFamily>& out) const {
   Family port_up(MetricType::Gauge, "purser_port_up",
-                 "1 if the port is ACTIVE.");
+                 "1 if the port is ACTIVE and has a physical link.");
   Family healthy(MetricType::Gauge, "purser_device_healthy",
-                 "1 if containers can use the device; else 0 and the reason.");
+                 "1 if containers can use the device; else 0. The reason, or "
+                 "other_netns: a pod has it to itself.");
   Family errors(MetricType::Counter,
                 "purser_device_plugin_discovery_errors_total",
                 "Scans of sysfs that failed; the last good list stays in use.");
   errors.Add({}, static_cast<double>(inventory_.scan_errors()));
   if (const std::shared_ptr<const Snapshot> snapshot = inventory_.snapshot()) {
     for (const Device& device : snapshot->devices) {
-      const bool good = device.health == DeviceHealth::kHealthy;
+      const bool plain = device.health == DeviceHealth::kHealthy;
       healthy.Add({{"device", device.sysfs.name},
-                   {"reason", good ? "" : DeviceHealthName(device.health)}},
-                  good ? 1 : 0);
+                   {"reason", plain ? "" : DeviceHealthName(device.health)}},
+                  device.healthy() ? 1 : 0);
+      // Nothing is seen of them.
+      if (device.health == DeviceHealth::kOtherNamespace) continue;
       for (const rdma::PortStatus& port : device.sysfs.ports) {
         port_up.Add({{"device", device.sysfs.name},
                      {"port", std::to_string(port.port_num)}},
-                    port.active() ? 1 : 0);
+                    PortIsUp(port) ? 1 : 0);
       }
     }
   }
-  for (Family* family : {&port_up, &healthy, &errors})
+  Family changes(MetricType::Counter, "purser_port_changes_total",
+                 "Changes of a port that were noticed, by what has changed.");
+  for (const PortChangeCounts& port : inventory_.port_changes().counts()) {
+    for (size_t i = 0; i < kPortTraits; ++i)
+      changes.Add({{"device", port.device},
+                   {"port", std::to_string(port.port_num)},
+                   {"what", PortTraitName(static_cast<PortTrait>(i))}},
+                  static_cast<double>(port.counts[i]));
+  }
+  for (Family* family : {&port_up, &healthy, &errors, &changes})
     out.push_back(family->Take());
 }
 

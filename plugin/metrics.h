@@ -9,6 +9,7 @@
 #include "plugin/events/event_sources.h"
 #include "plugin/events/refresh_cause.h"
 #include "plugin/inventory.h"
+#include "plugin/namespace_mode.h"
 #include "plugin/registrar.h"
 #include "plugin/resource_server.h"
 
@@ -18,6 +19,7 @@ namespace purser::plugin {
 struct RefreshMetrics {
   const EventSources& sources;
   const CountByCause<kRefreshCauses>& refreshes;
+  const NamespaceMode& namespaces;
 };
 
 // The node's metrics, read from the parts at scrape time, on the HTTP server's

@@ -23,7 +23,7 @@ Advertisement PoolResource::Advertise(const Snapshot& snapshot) const {
   if (all.count == 0) return {};
   all.numa_node = TopologyOf(config_, members, snapshot, all.count);
   for (const Device* device : members) {
-    if (device->health == DeviceHealth::kHealthy) {
+    if (device->healthy() || !config_.checks_health()) {
       all.healthy = true;
       all.reason.clear();
       break;

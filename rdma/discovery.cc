@@ -49,6 +49,7 @@ PortStatus ReadPort(const fs::path& device, uint8_t port_num) {
   GidTable gids = ReadGidTable(port);
   status.gid_index =
       status.link_layer == LinkLayer::kInfiniband ? 0 : gids.preferred_index;
+  status.gids = std::move(gids.gids);
   // InfiniBand GIDs name no netdev.
   status.netdevs = gids.netdevs.empty() ? FunctionNetdevs(device, port_num)
                                         : std::move(gids.netdevs);
@@ -128,6 +129,16 @@ absl::StatusOr<Classes> ReadClasses(const fs::path& sysfs_root) {
   return classes;
 }
 
+void AddCharacterDevices(const Classes& classes, SysfsDevice& out) {
+  if (const auto found = classes.uverbs.find(out.name);
+      found != classes.uverbs.end())
+    out.uverbs = found->second.front();
+  const auto found = classes.mads.find(out.name);
+  if (found == classes.mads.end()) return;
+  for (const std::string& node : found->second)
+    (node.starts_with("issm") ? out.issms : out.umads).push_back(node);
+}
+
 absl::StatusOr<SysfsDevice> ReadDevice(const fs::path& sysfs_root,
                                        const std::string& name,
                                        const Classes& classes) {
@@ -145,12 +156,7 @@ absl::StatusOr<SysfsDevice> ReadDevice(const fs::path& sysfs_root,
   }
   out.bond_netdevs = BondsOf(sysfs_root, out);
   out.provider = queue_memory::ProviderFromName(out.driver.c_str());
-  if (const auto found = classes.uverbs.find(name);
-      found != classes.uverbs.end())
-    out.uverbs = found->second.front();
-  if (const auto found = classes.mads.find(name); found != classes.mads.end())
-    for (const std::string& node : found->second)
-      (node.starts_with("issm") ? out.issms : out.umads).push_back(node);
+  AddCharacterDevices(classes, out);
   return out;
 }
 
@@ -185,6 +191,24 @@ absl::StatusOr<std::vector<SysfsDevice>> Discovery::Devices() const {
     } else if (!IsGone(device.status())) {
       return device.status();
     }
+  }
+  return devices;
+}
+
+absl::StatusOr<std::vector<SysfsDevice>> Discovery::DevicesElsewhere() const {
+  const fs::path classes = sysfs_root_ / "class";
+  PURSER_ASSIGN_OR_RETURN(const Classes found, ReadClasses(sysfs_root_));
+  std::vector<SysfsDevice> devices;
+  for (const auto& [name, uverbs] : found.uverbs) {
+    std::error_code error;
+    const auto seen = fs::symlink_status(classes / "infiniband" / name, error);
+    if (fs::exists(seen)) continue;
+    SysfsDevice& device = devices.emplace_back();
+    device.name = name;
+    device.in_other_namespace = true;
+    ReadBus(classes / "infiniband_verbs" / uverbs.front(), device);
+    device.provider = queue_memory::ProviderFromName(device.driver.c_str());
+    AddCharacterDevices(found, device);
   }
   return devices;
 }

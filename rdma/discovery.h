@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct PortStatus {
   int gid_index = -1;      // of the GID to connect with; -1: there is none
   std::string first_pkey;  // "0xffff"; "" on Ethernet
   std::vector<std::string> netdevs;  // of the port's GIDs, without repeats
+  std::map<int, std::string> gids;   // by index; without empty entries
   bool active() const { return port_state == 4; }
 };
 
@@ -52,6 +54,8 @@ struct SysfsDevice {
   std::vector<PortStatus> ports;
   std::string uverbs;  // uverbs0; "" while the driver has not made it
   std::vector<std::string> umads, issms;  // umad0, issm0
+  // Of DevicesElsewhere(): without ports and netdevs.
+  bool in_other_namespace = false;
 };
 
 class Discovery {
@@ -63,6 +67,10 @@ class Discovery {
   // All devices, by name. An absent class/infiniband is an empty list (no
   // driver loaded). A device that vanishes while it is read is left out.
   absl::StatusOr<std::vector<SysfsDevice>> Devices() const;
+  // Devices of other network namespaces, where each belongs to one: of them
+  // only the character devices are seen. (In shared mode there are none, but
+  // for devices that come or go at this moment.)
+  absl::StatusOr<std::vector<SysfsDevice>> DevicesElsewhere() const;
   absl::StatusOr<SysfsDevice> Device(const std::string& name) const;
   // Differs when a device, a character device, a port's state, link layer or
   // LID, or the name of its network interface has changed since. Much cheaper

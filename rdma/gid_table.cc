@@ -25,20 +25,22 @@ GidTable ReadGidTable(const std::filesystem::path& port) {
   int best = 0;
   for (int index = 0; index < kMaxGidsRead; ++index) {
     const std::string number = std::to_string(index);
+    const absl::StatusOr<std::string> gid =
+        ReadAttribute(port / "gids" / number);
+    if (!gid.ok() && IsGone(gid.status())) break;  // the table's end
+    if (!gid.ok() || gid->find_first_not_of("0:") == std::string::npos)
+      continue;
+    table.gids[index] = *gid;
     const absl::StatusOr<std::string> netdev =
         ReadAttribute(port / "gid_attrs" / "ndevs" / number);
-    if (!netdev.ok()) {
-      if (IsGone(netdev.status())) break;  // the table's end
-      continue;                            // EINVAL: an empty entry
-    }
-    if (netdev->empty()) continue;
+    if (!netdev.ok() || netdev->empty()) continue;  // InfiniBand
     if (std::find(table.netdevs.begin(), table.netdevs.end(), *netdev) ==
         table.netdevs.end())
       table.netdevs.push_back(*netdev);
     const absl::StatusOr<std::string> type =
         ReadAttribute(port / "gid_attrs" / "types" / number);
     if (!type.ok()) continue;
-    const int rank = Rank(*type, OptionalAttribute(port / "gids" / number));
+    const int rank = Rank(*type, *gid);
     if (table.preferred_index >= 0 && rank >= best) continue;
     table.preferred_index = index;
     best = rank;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@ namespace purser::rdma {
 
 // A port's GIDs as sysfs shows them; for rdma/discovery.
 struct GidTable {
+  std::map<int, std::string> gids;   // by index; without empty entries
   std::vector<std::string> netdevs;  // without repeats; InfiniBand names none
   // The one to connect with on Ethernet, as PreferredGid() chooses it: RoCE v2
   // before v1, IPv4-mapped before others, then the lowest index. -1: none.

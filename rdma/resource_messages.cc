@@ -178,6 +178,10 @@ std::vector<std::byte> DevicesRequest() {
   return Request(RDMA_NLDEV_CMD_GET, NLM_F_DUMP, {});
 }
 
+std::vector<std::byte> NamespaceModeRequest() {
+  return Request(RDMA_NLDEV_CMD_SYS_GET, 0, {});
+}
+
 std::vector<std::byte> ResourcesRequest(ResourceKind kind,
                                         uint32_t device_index) {
   return Request(NumbersOf(kind).command, NLM_F_DUMP,
@@ -203,6 +207,18 @@ absl::StatusOr<Answer> ParseDevices(Bytes datagram,
     });
     if (has_index && !device.name.empty())
       devices->push_back(std::move(device));
+  });
+}
+
+absl::StatusOr<Answer> ParseNamespaceMode(Bytes datagram,
+                                          std::optional<NamespaceMode>* mode) {
+  return ForEachMessage(datagram, RDMA_NLDEV_CMD_SYS_GET, [&](Bytes body) {
+    ForEachAttribute(body, [&](int type, Bytes payload) {
+      uint8_t shared = 0;
+      if (type == RDMA_NLDEV_SYS_ATTR_NETNS_MODE && Read(payload, &shared))
+        *mode =
+            shared != 0 ? NamespaceMode::kShared : NamespaceMode::kExclusive;
+    });
   });
 }
 

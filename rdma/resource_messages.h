@@ -35,6 +35,10 @@ struct NetlinkDevice {
   std::string name;    // mlx5_0
 };
 
+// Whether an RDMA device is seen by one network namespace alone (`rdma
+// system`).
+enum class NamespaceMode { kShared, kExclusive };
+
 // One object that the kernel tracks. The views end with the message.
 struct ResourceRecord {
   ResourceKind kind = ResourceKind::kQueuePair;
@@ -61,6 +65,7 @@ enum class Answer { kMore, kDone };
 
 // Requests.
 std::vector<std::byte> DevicesRequest();
+std::vector<std::byte> NamespaceModeRequest();
 std::vector<std::byte> ResourcesRequest(ResourceKind kind,
                                         uint32_t device_index);
 std::vector<std::byte> RawQueuePairRequest(uint32_t device_index,
@@ -70,6 +75,8 @@ std::vector<std::byte> RawQueuePairRequest(uint32_t device_index,
 // refusal comes as the status of its errno.
 absl::StatusOr<Answer> ParseDevices(Bytes datagram,
                                     std::vector<NetlinkDevice>* devices);
+absl::StatusOr<Answer> ParseNamespaceMode(Bytes datagram,
+                                          std::optional<NamespaceMode>* mode);
 absl::StatusOr<Answer> ParseResources(
     Bytes datagram, ResourceKind kind,
     absl::FunctionRef<void(const ResourceRecord&)> visit);

@@ -113,6 +113,20 @@ absl::StatusOr<std::vector<NetlinkDevice>> ResourceNetlink::Devices() {
   return devices;
 }
 
+absl::StatusOr<NamespaceMode> ResourceNetlink::Mode() {
+  std::optional<NamespaceMode> mode;
+  PURSER_RETURN_IF_ERROR(Named(transport_.Exchange(NamespaceModeRequest(),
+                                                   [&](Bytes datagram) {
+                                                     return ParseNamespaceMode(
+                                                         datagram, &mode);
+                                                   }),
+                               "ask for the mode of RDMA network namespaces"));
+  if (!mode)
+    return absl::UnimplementedError(
+        "this kernel does not tell the mode of RDMA network namespaces");
+  return *mode;
+}
+
 absl::Status ResourceNetlink::Dump(
     ResourceKind kind, uint32_t device_index,
     absl::FunctionRef<void(const ResourceRecord&)> visit) {

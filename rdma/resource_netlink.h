@@ -41,6 +41,7 @@ class ResourceNetlink {
       : transport_(transport) {}
 
   absl::StatusOr<std::vector<NetlinkDevice>> Devices();
+  absl::StatusOr<NamespaceMode> Mode();
   // Errors name the device's index and the kind. InvalidArgument: a kernel that
   // does not have the command, or no such device (any more).
   absl::Status Dump(ResourceKind kind, uint32_t device_index,

@@ -51,8 +51,11 @@ struct PoolConfig {
   Reach reach = Reach::kEveryDevice;
   // False: it keeps its devices from the pools after it, and that is all.
   bool advertised = true;
+  std::optional<bool> health_check;  // nullopt: as the command line says
   std::vector<Mount> mounts;
   AllocateOptions allocate;
+  // Whether a device that is not healthy makes units unhealthy.
+  bool checks_health() const { return health_check.value_or(true); }
   std::string full_name() const {
     return resource_prefix + "/" + resource_name;
   }
@@ -104,6 +107,9 @@ struct Config {
   std::string metrics_address = ":9836";
   // 0: never but when something is seen to have changed.
   std::chrono::milliseconds rescan_interval = std::chrono::seconds(10);
+  // A change of a device's health that follows another within this time is told
+  // the kubelet when it has lasted as long.
+  std::chrono::milliseconds health_debounce = std::chrono::seconds(1);
   base::LogLevel log_level = base::LogLevel::kInfo;
   // What was read more strictly, or otherwise, than the file may mean; one line
   // each, with line and column.
@@ -111,8 +117,9 @@ struct Config {
 
   NodeViewConfig node_view;  // not in the file
   // Not in the file: whether to listen to the kernel's events, which take no
-  // privilege.
+  // privilege, and to those of opened devices, which do.
   bool events = true;
+  bool open_devices = false;
   // Whether containers get device nodes by the Container Device Interface, and
   // where its specifications are.
   bool cdi = false;

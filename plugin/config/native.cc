@@ -91,6 +91,8 @@ PoolConfig ReadPool(base::YamlMap& map) {
   pool.allocate = ReadAllocate(map.Map("allocate"));
   pool.selectors = ReadNativeSelectors(map, "selectors");
   pool.exclude = ReadNativeSelectors(map, "exclude");
+  if (bool check = true; map.Bool("healthCheck", &check))
+    pool.health_check = check;
   for (base::YamlMap& mount : map.Maps("mounts"))
     pool.mounts.push_back(ReadMount(mount));
   return pool;
@@ -170,6 +172,10 @@ void ReadProcess(base::YamlMap& root, Config* config) {
   if (root.Duration("rescanInterval", &config->rescan_interval) &&
       config->rescan_interval < std::chrono::milliseconds(100)) {
     root.Fault("rescanInterval", "is below 100ms");
+  }
+  if (root.Duration("healthDebounce", &config->health_debounce) &&
+      config->health_debounce > std::chrono::minutes(1)) {
+    root.Fault("healthDebounce", "is above 1m");
   }
   if (std::string level; root.String("logLevel", &level)) {
     absl::StatusOr<base::LogLevel> parsed = base::ParseLogLevel(level);

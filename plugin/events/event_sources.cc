@@ -60,6 +60,10 @@ void EventSources::Judge(RefreshCause cause, const std::string& reason) {
   }
 }
 
+void EventSources::Judge(RefreshCause cause, const absl::Status& status) {
+  Judge(cause, std::string(status.ok() ? "" : ReasonOf(status)));
+}
+
 std::vector<RefreshCause> EventSources::Wait(int other_fd, TimePoint until) {
   using std::chrono::milliseconds;
   // At most an hour: poll(2) counts in int milliseconds. Rounded up, so that

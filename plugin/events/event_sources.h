@@ -35,6 +35,7 @@ class EventSources {
   void Remove(RefreshCause cause, const std::string& reason);
   // A source that works, but tells nothing of this node's devices; "": it does.
   void Judge(RefreshCause cause, const std::string& reason);
+  void Judge(RefreshCause cause, const absl::Status& status);
 
   // Until a source has an event, `other_fd` is readable, or `until`. The
   // sources that had events.

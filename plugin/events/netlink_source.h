@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/file_descriptor.h"
@@ -29,5 +32,10 @@ class NetlinkSource : public EventSource {
 
 absl::StatusOr<std::unique_ptr<EventSource>> MakeUeventSource();
 absl::StatusOr<std::unique_ptr<EventSource>> MakeLinkSource();
+
+// Whether the calling thread is in another network namespace than the one that
+// sysfs shows `netdevs` of. False where that cannot be told.
+bool IsOtherNamespace(const std::filesystem::path& sysfs_root,
+                      const std::set<std::string>& netdevs);
 
 }  // namespace purser::plugin

@@ -215,6 +215,13 @@ std::vector<FakeRdmaKernel::Datagram> FakeRdmaKernel::Answer(Bytes request) {
   nlmsg_parse(header, 0, attributes, RDMA_NLDEV_ATTR_MAX - 1, nullptr);
   const int command = RDMA_NL_GET_OP(header->nlmsg_type);
   if (command == RDMA_NLDEV_CMD_GET) return AnswerDevices();
+  if (command == RDMA_NLDEV_CMD_SYS_GET) {
+    if (!mode_) return {Error(EINVAL)};
+    const Message message = NewMessage(RDMA_NLDEV_CMD_SYS_GET, 0);
+    nla_put_u8(message.get(), RDMA_NLDEV_SYS_ATTR_NETNS_MODE,
+               *mode_ == rdma::NamespaceMode::kShared ? 1 : 0);
+    return {BytesOf(message)};
+  }
   const uint32_t index = nla_get_u32(attributes[RDMA_NLDEV_ATTR_DEV_INDEX]);
   if (command == RDMA_NLDEV_CMD_RES_QP_GET_RAW)
     return AnswerRaw(index, nla_get_u32(attributes[RDMA_NLDEV_ATTR_RES_LQPN]));

@@ -42,6 +42,8 @@ class FakeRdmaKernel {
   void Clear(const std::string& device);
   // Requests of raw contexts need CAP_NET_ADMIN.
   void SetNetAdmin(bool has) { net_admin_ = has; }
+  // nullopt: a kernel that does not have the command.
+  void SetMode(std::optional<rdma::NamespaceMode> mode) { mode_ = mode; }
   // The next request of that kind is answered with the errno.
   void FailNext(rdma::ResourceKind kind, int error) { failures_[kind] = error; }
   // Datagrams of this are sent instead of the answer to the next request.
@@ -70,6 +72,7 @@ class FakeRdmaKernel {
       answers_;
   std::map<rdma::ResourceKind, int> failures_;
   std::optional<Datagram> canned_;
+  std::optional<rdma::NamespaceMode> mode_ = rdma::NamespaceMode::kShared;
   uint32_t next_index_ = 0;
   bool net_admin_ = true;
   int raw_requests_ = 0;

@@ -285,6 +285,8 @@ void FakeSysfs::AddCharacterDevice(const std::string& device,
   tree_.Write(directory + "/dev", "231:" + std::to_string(minor) + "\n");
   if (port_num > 0)
     tree_.Write(directory + "/port", std::to_string(port_num) + "\n");
+  if (!added.device.pci_address.empty())
+    tree_.Link(directory + "/device", "../..");
   tree_.Link("sys/class/" + class_name + "/" + node,
              "../../" + directory.substr(4));
   tree_.Write("dev/infiniband/" + node, "");

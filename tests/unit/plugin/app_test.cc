@@ -32,6 +32,7 @@ class AppTest : public ::testing::Test {
     config_.proc_root = node_.proc_root();
     config_.kubelet_root_dir = node_.kubelet_root();
     config_.metrics_address = "127.0.0.1:0";
+    config_.health_debounce = std::chrono::milliseconds(0);
     config_.node_view.enabled = false;  // it reads this machine
   }
   std::unique_ptr<App> Create() {
@@ -268,6 +269,11 @@ TEST_F(AppTest, MetricsTellWhatIsAdvertised) {
         "purser_port_up{device=\"rxe1\",port=\"1\"} 0\n",
         "purser_device_healthy{device=\"rxe0\",reason=\"\"} 1\n",
         "purser_device_healthy{device=\"rxe1\",reason=\"port_down\"} 0\n",
+        "purser_device_plugin_event_source_up{source=\"uevents\","
+        "reason=\"\"} 1\n",
+        "purser_device_plugin_event_source_up{source=\"async_events\","
+        "reason=\"off\"} 0\n",
+        "purser_device_plugin_refreshes_total{cause=\"start\"} 1\n",
         "purser_device_plugin_discovery_errors_total 0\n",
         "purser_device_plugin_streams_opened_total{resource=\"rdma/hca\"} 1\n",
         "purser_device_plugin_lists_sent_total{resource=\"rdma/hca\"} 1\n",

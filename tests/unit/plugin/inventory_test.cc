@@ -29,6 +29,7 @@ class InventoryTest : public ::testing::Test {
     Config config;
     config.pools = std::move(pools);
     config.overlap = overlap;
+    config.health_debounce = std::chrono::milliseconds(0);
     return InventoryOptions(config);
   }
   Inventory Make(std::vector<PoolConfig> pools,

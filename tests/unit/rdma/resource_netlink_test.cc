@@ -58,6 +58,16 @@ TEST_F(ResourceNetlinkTest, ListsTheDevices) {
   EXPECT_EQ((*devices)[1].index, index);
 }
 
+TEST_F(ResourceNetlinkTest, TellsTheModeOfNetworkNamespaces) {
+  EXPECT_EQ(netlink_.Mode().value(), NamespaceMode::kShared);
+  kernel_.SetMode(NamespaceMode::kExclusive);
+  EXPECT_EQ(netlink_.Mode().value(), NamespaceMode::kExclusive);
+  kernel_.SetMode(std::nullopt);
+  EXPECT_TRUE(absl::IsInvalidArgument(netlink_.Mode().status()));
+  kernel_.AnswerNext(RawQueuePairRequest(0, 0));
+  EXPECT_FALSE(netlink_.Mode().ok());
+}
+
 TEST_F(ResourceNetlinkTest, TellsAllOfAQueuePair) {
   kernel_.AddDevice("other");
   const uint32_t index = kernel_.AddDevice("bnxt_re0");

@@ -43,6 +43,7 @@ version: v1
 kubeletRootDir: /var/lib/k0s/kubelet
 metricsAddress: 127.0.0.1:9000
 rescanInterval: 2s
+healthDebounce: 300ms
 logLevel: debug
 registration: plugins-registry
 cdi: {enabled: true, directory: /etc/cdi}
@@ -69,6 +70,7 @@ resources:
       exclude:
         - devices: [mlx5_9]
         - kinds: [soft]
+      healthCheck: false
       mounts:
         - hostPath: /opt/a
           containerPath: /opt/b
@@ -125,6 +127,9 @@ resources:
                   DeviceKind::kBond, DeviceKind::kSoft));
   ASSERT_EQ(pool.exclude.size(), 2u);
   EXPECT_THAT(pool.exclude[0].devices, ElementsAre("mlx5_9"));
+  EXPECT_FALSE(pool.checks_health());
+  EXPECT_EQ(config->pools[1].health_check, std::nullopt);
+  EXPECT_EQ(config->health_debounce, std::chrono::milliseconds(300));
   ASSERT_EQ(pool.mounts.size(), 1u);
   EXPECT_EQ(pool.mounts[0].host_path, "/opt/a");
   EXPECT_EQ(pool.mounts[0].container_path, "/opt/b");
@@ -232,6 +237,7 @@ TEST(Config, RefusesWhatCannotBeMeant) {
       {"version: v2", "this is v1"},
       {"version: v1\nkubeletRootDir: kubelet", "no absolute path"},
       {"version: v1\nrescanInterval: 1ms", "below 100ms"},
+      {"version: v1\nhealthDebounce: 2m", "above 1m"},
       {"version: v1\nlogLevel: loud", "loud"},
       {"version: v1\nresources: {pools: [{}]}", "every pool needs a name"},
       {"version: v1\nresources: {pools: [{resourceName: a}, {resourceName: "

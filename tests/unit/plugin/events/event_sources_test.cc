@@ -3,10 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "plugin/events/netlink_source.h"
+#include "spdlog/fmt/fmt.h"
+#include "tests/fakes/file_tree.h"
 
 namespace purser::plugin {
 namespace {
@@ -129,6 +132,34 @@ TEST_F(EventSourcesTest, ASourceMayTellOfAnotherPlace) {
   EXPECT_EQ(State(kRtnetlink).reason, "");
   sources_.Remove(kRtnetlink, "off");
   EXPECT_EQ(State(kRtnetlink).reason, "off");
+}
+
+TEST(IsOtherNamespaceTest, ComparesWhatSysfsShowsWithWhatIsHere) {
+  fakes::FileTree tree;
+  const auto is_other = [&](std::set<std::string> netdevs) {
+    return IsOtherNamespace(tree.root(), netdevs);
+  };
+  const auto show = [&](const std::string& netdev, unsigned index,
+                        unsigned link) {
+    tree.Write("class/net/" + netdev + "/ifindex", fmt::format("{}\n", index));
+    tree.Write("class/net/" + netdev + "/iflink", fmt::format("{}\n", link));
+  };
+  const unsigned lo = if_nametoindex("lo");
+  ASSERT_GT(lo, 0u);
+  EXPECT_FALSE(is_other({}));
+  EXPECT_FALSE(is_other({"lo"}));  // cannot be told
+  show("lo", lo, lo);
+  EXPECT_FALSE(is_other({"lo"}));
+  show("lo", lo + 7, lo + 7);  // the host's
+  EXPECT_TRUE(is_other({"lo"}));
+  show("lo", lo, lo + 7);  // a pod's own, of the same name
+  EXPECT_TRUE(is_other({"lo"}));
+  show("nosuch0", 3, 3);
+  EXPECT_TRUE(is_other({"nosuch0"}));
+  // Sysfs itself is another namespace's than the device.
+  EXPECT_TRUE(is_other({"nosuch1"}));
+  show("lo", lo, lo);
+  EXPECT_FALSE(is_other({"lo", "nosuch0"}));
 }
 
 }  // namespace
