@@ -165,6 +165,8 @@ Findings DeviceFindings(const Workload& workload, const Plan& plan) {
       Objects("max_cq", "completion queues", most.completion_queues,
               most.completion_queues * pods, device.max_cq, plan),
       CompletionRoom(workload, plan),
+      Objects("max_srq", "shared receive queues", most.shared_receive_queues,
+              most.shared_receive_queues * pods, device.max_srq, plan),
       broken.Tell(Rule::kSharedReceives,
                   most.shared_receive_queues == 0
                       ? "none asked for"

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/quantity.h"
 #include "planner/send_operations.h"
 #include "queue_memory/fit.h"
 #include "queue_memory/registry.h"
@@ -82,6 +83,11 @@ std::string Advice(const Device& device, const QueuePairRequest& request,
                      queue_memory::ArgumentName(*argument), largest);
 }
 
+// Bytes of what a limit of rings counts: basic blocks, quanta.
+uint64_t RingUnit(const Device& device) {
+  return device.provider == queue_memory::Provider::kMlx5 ? 64 : 32;
+}
+
 std::string Sentence(const Device& device,
                      const queue_memory::Refusal& refusal) {
   const auto& [limit, asked, allowed] = refusal;
@@ -100,8 +106,10 @@ std::string Sentence(const Device& device,
     case Limit::kSendRingSize:
     case Limit::kReceiveRingSize:
       return fmt::format(
-          "the {} would be {} of the device's units, {} takes {}",
-          queue_memory::LimitName(limit), asked, device.name, allowed);
+          "the {} ring would be {} (depth x entry, rounded up), {} takes {}",
+          limit == Limit::kSendRingSize ? "send" : "receive",
+          base::FormatBytes(asked * RingUnit(device)), device.name,
+          base::FormatBytes(allowed * RingUnit(device)));
     default:
       break;
   }

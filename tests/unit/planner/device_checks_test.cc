@@ -57,9 +57,9 @@ TEST(DeviceChecks, EachLimitAndJointRule) {
       {"rxe", "{name: a, maxRecvSge: 33}", "max_sge", "max_recv_sge is 33"},
       {"rxe", "{name: a, maxInlineData: 513}", "max_inline_data", "takes 512"},
       {"mlx5", "{name: a, maxInlineData: 900}", "wqe_size", "an entry would"},
-      {"mlx5", "{name: a, maxSendWr: 16384}", "ring_size", "ring size would"},
+      {"mlx5", "{name: a, maxSendWr: 16384}", "ring_size", "ring would be"},
       {"irdma", "{name: a, maxSendWr: 4096, maxSendSge: 8}", "ring_size",
-       "ring size would"},
+       "ring would be"},
   };
   for (const Case& c : kCases) {
     const Finding line =
@@ -122,6 +122,19 @@ TEST(DeviceChecks, SharedReceiveQueues) {
   EXPECT_EQ(Line(On(planner::On("rxe"), shared), "srq").level, Level::kOk);
   EXPECT_EQ(Line(On(planner::On("erdma"), shared), "srq").level,
             Level::kFailure);
+}
+
+TEST(DeviceChecks, SharedReceiveQueuesInNumber) {
+  Device device = planner::On("rxe");
+  device.max_srq = 3;
+  Workload workload = Read(
+      "version: v1\nsharedReceiveQueues: [{name: s, count: 2, maxWr: 100}]\n"
+      "groups: [{name: a, sharedReceiveQueue: s}]\n");
+  EXPECT_EQ(Line(On(device, workload), "max_srq").level, Level::kOk);
+  workload.pods_per_node = 2;
+  EXPECT_EQ(Line(On(device, workload), "max_srq").level, Level::kWarning);
+  device.max_srq = 1;
+  EXPECT_EQ(Line(On(device, workload), "max_srq").level, Level::kFailure);
 }
 
 TEST(DeviceChecks, WhatIsNotKnownForCertain) {

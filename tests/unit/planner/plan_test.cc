@@ -177,17 +177,16 @@ TEST(PlanTest, RefusalsHaveTheirPlaceAndTheRestIsPlanned) {
       ElementsAre(
           "w.yaml:4:24: groups[0]: max_send_wr is 40000, mlx5 takes 32768; the "
           "largest max_send_wr that it takes is 8192, all else as asked",
-          HasSubstr("w.yaml:4:24: groups[0]: the send ring size would be "),
+          HasSubstr("w.yaml:4:24: groups[0]: the send ring would be "),
           "w.yaml:5:3: groups[1]: mlx5 has no queue pairs of that type; it has "
           "rc, uc, ud, xrc_send, raw_packet, dci",
           HasSubstr("w.yaml:6:28: groups[2]: an entry would have 2240 bytes, "
                     "mlx5 takes 1024: fewer SGEs, or less inline data; the "
                     "largest max_inline_data that it takes is 828"),
-          HasSubstr("w.yaml:7:24: groups[3]: the send "
-                    "ring size would be 65536 of the "
-                    "device's units, mlx5 takes 32768; "
-                    "the largest max_send_wr that it "
-                    "takes is 6553"),
+          HasSubstr(
+              "w.yaml:7:24: groups[3]: the send ring would be 4 MiB (depth "
+              "x entry, rounded up), mlx5 takes 2 MiB; the largest "
+              "max_send_wr that it takes is 6553"),
           HasSubstr("w.yaml:8:25: groups[4]: "),
           HasSubstr("w.yaml:2:20: q: max_cqe is 2147483647, mlx5 takes")));
   EXPECT_EQ(plan.pod.queue_pairs, 2u);

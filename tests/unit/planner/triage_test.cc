@@ -41,9 +41,9 @@ TEST_F(TriageTest, TheOrderOfTheQuestions) {
   EXPECT_THAT(checks, testing::ElementsAre(
                           "errno", "request", "device", "transport", "max_qp",
                           "max_qp_wr", "max_sge", "max_inline_data", "wqe_size",
-                          "ring_size", "max_cqe", "max_cq", "srq", "memlock",
-                          "cgroup_memory", "node_memory", "written_back",
-                          "driver_counters", "verdict"));
+                          "ring_size", "max_cqe", "max_cq", "max_srq", "srq",
+                          "memlock", "cgroup_memory", "node_memory",
+                          "written_back", "driver_counters", "verdict"));
 }
 
 TEST_F(TriageTest, ALimitIsTheVerdict) {
