@@ -226,6 +226,24 @@ std::string RenderList(const std::vector<v1::QueuePair>& queue_pairs) {
                                     Bytes(TotalBytes(queue_pairs)));
 }
 
+namespace {
+
+// A line for each scope that is short of memory.
+std::string RenderPressure(const v1::GetBudgetResponse& budget) {
+  std::string text;
+  for (const v1::MemoryPressure& pressure : budget.memory_pressure()) {
+    if (pressure.state() <= v1::PRESSURE_STATE_NORMAL) continue;
+    text += fmt::format(
+        "{} memory is {}: {}\n",
+        pressure.scope() == v1::PRESSURE_SCOPE_NODE ? "node" : "container",
+        pressure.state() == v1::PRESSURE_STATE_TIGHT ? "tight" : "critical",
+        pressure.why());
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string RenderBudget(const v1::GetBudgetResponse& budget) {
   base::TextTable table("llrrrll");
   table.Row({"", "BOUND", "LIMIT", "USED", "LEFT", "COUNTS", "FROM"});
@@ -247,10 +265,17 @@ std::string RenderBudget(const v1::GetBudgetResponse& budget) {
   row("used, container-charged", budget.used().container_bytes());
   row("used, node", budget.used().node_bytes());
   row("headroom", budget.headroom_bytes());
+  if (budget.overcommitted_bytes() > 0)
+    row("over-committed", budget.overcommitted_bytes());
   return table.Text() + "\n" + sums.Text() +
-         fmt::format("{}\n{}, {}\n", bar,
+         fmt::format("{}\n{}{}, {}\n", bar,
                      Count(budget.queue_pairs(), "queue pair"),
-                     Count(budget.refusals(), "refusal"));
+                     budget.queue_pair_limit() > 0
+                         ? fmt::format(" of the {} allotted",
+                                       FormatCount(budget.queue_pair_limit()))
+                         : "",
+                     Count(budget.refusals(), "refusal")) +
+         RenderPressure(budget);
 }
 
 }  // namespace purser::cli

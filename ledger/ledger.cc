@@ -11,6 +11,7 @@ static_assert(offsetof(LedgerState, version) == 4);
 static_assert(offsetof(LedgerState, size_bytes) == 8);
 static_assert(offsetof(LedgerState, total_bound) == 64);
 static_assert(offsetof(LedgerState, container_bound) == 72);
+static_assert(offsetof(LedgerState, lease_bound) == 80);
 static_assert(offsetof(LedgerState, total_held) == 128);
 static_assert(offsetof(LedgerState, container_held) == 136);
 static_assert(offsetof(LedgerState, leases) == 192);
@@ -92,6 +93,7 @@ void Ledger::Format(LedgerState& state) {
   state.size_bytes = sizeof(LedgerState);
   state.total_bound = kUnlimited;
   state.container_bound = kUnlimited;
+  state.lease_bound = kUnlimited;
   state.total_held = 0;
   state.container_held = 0;
   state.leases = 0;
@@ -101,21 +103,23 @@ void Ledger::Format(LedgerState& state) {
   state.magic = kMagic;
 }
 
-void Ledger::SetBounds(uint64_t total_bound, uint64_t container_bound) {
+void Ledger::SetBounds(uint64_t total_bound, uint64_t container_bound,
+                       uint64_t lease_bound) {
   state_->total_bound = total_bound;
   state_->container_bound = container_bound;
+  state_->lease_bound = lease_bound;
 }
 
 ReserveResult Ledger::Reserve(Charge charge) {
-  const ReserveResult result =
-      Wraps(charge) ? RefuseUnrepresentable(*state_)
-                    : Add(*state_, charge.total(), charge.container);
+  ReserveResult result =
+      Wraps(charge)
+          ? RefuseUnrepresentable(*state_)
+          : Add(state_->leases, state_->lease_bound, 1, Bound::kLeases);
   if (result.ok()) {
-    ++state_->leases;
-    ++state_->reserves_granted;
-  } else {
-    ++state_->reserves_refused;
+    result = Add(*state_, charge.total(), charge.container);
+    if (!result.ok()) Subtract(state_->leases, 1);
   }
+  ++(result.ok() ? state_->reserves_granted : state_->reserves_refused);
   return result;
 }
 
@@ -141,6 +145,7 @@ Balance Ledger::balance() const {
   return {.held = {.container = container, .node = Excess(total, container)},
           .total_bound = state_->total_bound,
           .container_bound = state_->container_bound,
+          .lease_bound = state_->lease_bound,
           .leases = state_->leases,
           .reserves_granted = state_->reserves_granted,
           .reserves_refused = state_->reserves_refused,

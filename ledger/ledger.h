@@ -43,6 +43,7 @@ struct LedgerState {
   uint64_t size_bytes;                            // sizeof(LedgerState)
   alignas(64) std::atomic<uint64_t> total_bound;  // on container + node bytes
   std::atomic<uint64_t> container_bound;          // on container bytes alone
+  std::atomic<uint64_t> lease_bound;              // on the number of leases
   alignas(64) std::atomic<uint64_t> total_held;   // reserved + committed,
                                                   // container + node
   std::atomic<uint64_t> container_held;           // of these, container-charged
@@ -54,11 +55,11 @@ struct LedgerState {
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 // Which bound refused a reserve.
-enum class Bound : uint8_t { kNone, kTotal, kContainer };
+enum class Bound : uint8_t { kNone, kTotal, kContainer, kLeases };
 
 struct ReserveResult {
   Bound refused_by = Bound::kNone;
-  uint64_t needed = 0;  // as that bound counts
+  uint64_t needed = 0;  // as that bound counts: bytes, or leases
   uint64_t held = 0;    // at that moment
   uint64_t bound = 0;
   constexpr bool ok() const { return refused_by == Bound::kNone; }
@@ -66,7 +67,7 @@ struct ReserveResult {
 
 struct Balance {
   Charge held;
-  uint64_t total_bound, container_bound;
+  uint64_t total_bound, container_bound, lease_bound;
   uint64_t leases, reserves_granted, reserves_refused, peak_total_held;
 };
 
@@ -81,7 +82,8 @@ class Ledger {
 
   // Lowering a bound below what is held is allowed: nothing more is granted
   // until enough is released.
-  void SetBounds(uint64_t total_bound, uint64_t container_bound);
+  void SetBounds(uint64_t total_bound, uint64_t container_bound,
+                 uint64_t lease_bound = kUnlimited);
 
   ReserveResult Reserve(Charge charge);
   // Turns a reservation of `reserved` into what was really allocated. Less: the

@@ -154,6 +154,10 @@ const char* RefusalReasonName(RefusalReason reason) {
       return "invalid";
     case RefusalReason::kCreateFailed:
       return "create_failed";
+    case RefusalReason::kQueuePairCount:
+      return "qp_count";
+    case RefusalReason::kPressure:
+      return "pressure";
   }
   return "unknown";
 }
@@ -188,10 +192,35 @@ bool Lease::Commit(ledger::Charge actual) {
   return true;
 }
 
-Admission::Admission(ledger::Ledger ledger, const Budget& budget)
-    : ledger_(ledger), budget_(budget) {
-  ledger_.SetBounds(LimitOf(budget_.total_bound()),
-                    LimitOf(budget_.container_bound()));
+Admission::Admission(ledger::Ledger ledger, Budget budget) : ledger_(ledger) {
+  SetBudget(std::move(budget));
+}
+
+void Admission::SetBudget(Budget budget) {
+  std::lock_guard lock(mutex_);
+  ledger_.SetBounds(
+      LimitOf(budget.total_bound()), LimitOf(budget.container_bound()),
+      budget.queue_pairs() ? budget.queue_pairs()->limit : ledger::kUnlimited);
+  budget_ = std::make_shared<const Budget>(std::move(budget));
+}
+
+std::shared_ptr<const Budget> Admission::budget() const {
+  std::lock_guard lock(mutex_);
+  return budget_;
+}
+
+uint64_t Admission::OvercommittedBytes() const {
+  return sidecar::OvercommittedBytes(*budget(), ledger_.balance());
+}
+
+void Admission::SetPressure(PressureScope scope, Pressure pressure) {
+  std::lock_guard lock(mutex_);
+  pressure_[static_cast<size_t>(scope)] = std::move(pressure);
+}
+
+Pressure Admission::pressure(PressureScope scope) const {
+  std::lock_guard lock(mutex_);
+  return pressure_[static_cast<size_t>(scope)];
 }
 
 std::variant<Grant, Refusal> Admission::Admit(const DeviceTraits& device,
@@ -209,6 +238,13 @@ std::variant<Grant, Refusal> Admission::Admit(const DeviceTraits& device,
     return OverProviderLimit(what, device, request, needed.memory.refusal);
 
   const ledger::Charge charge = ToLedger(needed.memory.total());
+  for (const auto& [scope, pays] :
+       {std::pair(PressureScope::kContainer, charge.container),
+        std::pair(PressureScope::kNode, charge.node)}) {
+    const Pressure felt = pressure(scope);
+    if (pays > 0 && felt.state != PressureState::kNormal)
+      return UnderPressure(what, scope, felt, pays);
+  }
   ledger::Ledger ledger = ledger_;
   const ledger::ReserveResult result = ledger.Reserve(charge);
   if (!result.ok())
@@ -224,6 +260,9 @@ Refusal Admission::RefuseByBudget(const DeviceTraits& device,
                                   const QueuePairRequest& request,
                                   const queue_memory::QueueMemory& needed,
                                   const ledger::ReserveResult& result) const {
+  const std::shared_ptr<const Budget> budget = this->budget();
+  if (result.refused_by == ledger::Bound::kLeases)
+    return OverQueuePairCount(Describe(device, request), *budget, result);
   const ledger::Balance balance = ledger_.balance();
   queue_memory::Headroom headroom = {
       .total = Left(balance.total_bound, balance.held.total()),
@@ -237,9 +276,13 @@ Refusal Admission::RefuseByBudget(const DeviceTraits& device,
           : queue_memory::LargestSendWr(device.provider, device.limits, request,
                                         headroom);
   const Bound* bound =
-      by_total ? budget_.total_bound() : budget_.container_bound();
-  return OverBudget(Describe(device, request), request, needed, *bound, result,
-                    largest);
+      by_total ? budget->total_bound() : budget->container_bound();
+  // The budget changed since: the bound that refused is no more.
+  const Bound none{.limit_bytes = result.bound,
+                   .container_only = !by_total,
+                   .origin = "the budget before"};
+  return OverBudget(Describe(device, request), request, needed,
+                    bound == nullptr ? none : *bound, result, largest);
 }
 
 Actual ActualCharge(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe) {

@@ -1,25 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decides whether a queue pair may be created, before anything is allocated:
-// first the device's and the provider's own limits, then the budget by the
-// memory model's prediction. What is granted is a Lease on the ledger. Any
-// thread.
+// first the device's and the provider's own limits, then how short memory is,
+// then the budget by the memory model's prediction. What is granted is a Lease
+// on the ledger. Any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <variant>
 
+#include "absl/base/thread_annotations.h"
 #include "ledger/ledger.h"
 #include "queue_memory/queue_memory.h"
 #include "rdma/verbs.h"
 #include "sidecar/budget.h"
+#include "sidecar/pressure.h"
 
 namespace purser::sidecar {
 
-enum class RefusalReason { kBudget, kDeviceLimit, kInvalid, kCreateFailed };
+enum class RefusalReason {
+  kBudget,
+  kDeviceLimit,
+  kInvalid,
+  kCreateFailed,
+  kQueuePairCount,
+  kPressure,
+};
 // The `reason` label of purser_admissions_total: "budget", "device_limit",
-// "invalid", "create_failed".
+// "invalid", "create_failed", "qp_count", "pressure".
 const char* RefusalReasonName(RefusalReason reason);
 
 // Why a creation was refused; nothing was allocated. Bytes as the refusing
@@ -30,7 +42,8 @@ struct Refusal {
   uint64_t needed_bytes = 0, used_bytes = 0, budget_bytes = 0;
   BudgetSource bound = BudgetSource::kExplicit;
   uint32_t largest_max_send_wr = 0;  // 0: none fits
-  std::string limit;                 // "max_qp_wr", an errno's name
+  // "max_qp_wr", an errno's name, "PURSER_QUEUE_PAIRS", "node memory: critical"
+  std::string limit;
   uint64_t limit_value = 0, asked_value = 0;
   std::string remedy;
   std::string message;  // the whole arithmetic, one line, for people
@@ -73,8 +86,16 @@ struct Grant {
 
 class Admission {
  public:
-  // Gives the ledger the budget's bounds.
-  Admission(ledger::Ledger ledger, const Budget& budget);
+  Admission(ledger::Ledger ledger, Budget budget);
+
+  // In force from its return on, as the ledger's bounds. One below what is in
+  // use lets all that exists live; nothing grows until enough was released.
+  void SetBudget(Budget budget);
+  std::shared_ptr<const Budget> budget() const;
+  uint64_t OvercommittedBytes() const;
+  void SetPressure(PressureScope scope, Pressure pressure);
+  Pressure pressure(PressureScope scope) const;
+
   // `live_queue_pairs`: how many this sidecar has on the device, against
   // max_qp.
   std::variant<Grant, Refusal> Admit(
@@ -87,7 +108,9 @@ class Admission {
                          const queue_memory::QueueMemory& needed,
                          const ledger::ReserveResult& result) const;
   ledger::Ledger ledger_;
-  Budget budget_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Budget> budget_ ABSL_GUARDED_BY(mutex_);
+  std::array<Pressure, 2> pressure_ ABSL_GUARDED_BY(mutex_);  // by scope
 };
 
 // What a queue pair and its completion queue cost now that they exist.

@@ -207,6 +207,44 @@ Refusal OverProviderLimit(const std::string& what, const DeviceTraits& device,
   return refusal;
 }
 
+Refusal OverQueuePairCount(const std::string& what, const Budget& budget,
+                           const ledger::ReserveResult& result) {
+  Refusal refusal;
+  refusal.reason = RefusalReason::kQueuePairCount;
+  refusal.limit =
+      budget.queue_pairs() ? budget.queue_pairs()->origin : "queue pairs";
+  refusal.limit_value = result.bound;
+  refusal.asked_value = result.held + 1;
+  refusal.remedy =
+      "destroy queue pairs that are not needed, or request more units of "
+      "rdma/qp for the sidecar's container";
+  refusal.message = fmt::format(
+      "{}: it would be queue pair number {} of the {} that this container was "
+      "allotted ({}); {}",
+      what, FormatCount(refusal.asked_value), FormatCount(result.bound),
+      refusal.limit, refusal.remedy);
+  return refusal;
+}
+
+Refusal UnderPressure(const std::string& what, PressureScope scope,
+                      const Pressure& pressure, uint64_t bytes) {
+  const bool container = scope == PressureScope::kContainer;
+  Refusal refusal;
+  refusal.reason = RefusalReason::kPressure;
+  refusal.needed_bytes = bytes;
+  refusal.limit = fmt::format("{} memory: {}", PressureScopeName(scope),
+                              PressureStateName(pressure.state));
+  refusal.remedy = fmt::format(
+      "try again when memory is free: {}",
+      container ? "the sidecar's container needs less, or a higher memory limit"
+                : "other pods of the node, or the node itself, need less");
+  refusal.message = fmt::format(
+      "{} needs {} bytes that the {} pays, whose memory is {}: {}; {}", what,
+      FormatCount(bytes), container ? "container" : "node",
+      PressureStateName(pressure.state), pressure.why, refusal.remedy);
+  return refusal;
+}
+
 Refusal OverBudget(const std::string& what,
                    const queue_memory::QueuePairRequest& request,
                    const queue_memory::QueueMemory& needed, const Bound& bound,

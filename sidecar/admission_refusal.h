@@ -35,6 +35,12 @@ Refusal OverProviderLimit(const std::string& what, const DeviceTraits& device,
 
 // `bound` has less left than `needed` counts there. `largest_max_send_wr`: what
 // would fit, 0 for none.
+// More queue pairs than rdma/qp units allot.
+Refusal OverQueuePairCount(const std::string& what, const Budget& budget,
+                           const ledger::ReserveResult& result);
+// `bytes`: of the request, that the scope would pay.
+Refusal UnderPressure(const std::string& what, PressureScope scope,
+                      const Pressure& pressure, uint64_t bytes);
 Refusal OverBudget(const std::string& what,
                    const queue_memory::QueuePairRequest& request,
                    const queue_memory::QueueMemory& needed, const Bound& bound,

@@ -14,7 +14,6 @@
 #include "base/status_macros.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
-#include "sidecar/budget_inputs.h"
 #include "sidecar/device_choice.h"
 #include "sidecar/shared_volume.h"
 
@@ -27,20 +26,6 @@ constexpr std::chrono::milliseconds kCallsInFlight{500};
 absl::Status AsRuntimeFailure(const absl::Status& status) {
   if (!absl::IsInvalidArgument(status)) return status;
   return absl::InternalError(status.message());
-}
-
-void LogBudget(const Budget& budget) {
-  for (const std::string& gap : budget.gaps())
-    base::LogWarn("a source of the budget gives none", {{"why", gap}});
-  for (const Bound& bound : budget.bounds()) {
-    base::LogInfo("budget",
-                  {{"source", BudgetSourceName(bound.source)},
-                   {"bytes", bound.limit_bytes},
-                   {"size", base::FormatBytes(bound.limit_bytes)},
-                   {"counts", bound.container_only ? "container-charged bytes"
-                                                   : "all bytes"},
-                   {"origin", bound.origin}});
-  }
 }
 
 void LogDevice(const Device& device) {
@@ -73,6 +58,7 @@ absl::StatusOr<std::unique_ptr<App>> App::Create(Config config,
   PURSER_RETURN_IF_ERROR(AsRuntimeFailure(app->OpenDevices(verbs)));
   PURSER_RETURN_IF_ERROR(app->SetBudget(environment));
   PURSER_RETURN_IF_ERROR(app->ServeClients());
+  app->FollowLimits(environment);
   PURSER_RETURN_IF_ERROR(app->ServeMetrics());
   base::LogInfo("serving", {{"socket", app->config_.SocketPath()},
                             {"metrics_port", app->metrics_port()}});
@@ -94,15 +80,31 @@ absl::Status App::OpenDevices(rdma::Verbs& verbs) {
   return absl::OkStatus();
 }
 
-absl::Status App::SetBudget(const Environment& environment) {
+absl::StatusOr<Budget> App::ReadBudget(const Environment& environment) const {
   std::vector<DeviceTraits> traits;
   for (const auto& device : devices_) traits.push_back(device->traits());
-  PURSER_ASSIGN_OR_RETURN(
-      budget_, DetermineBudget(ReadBudgetInputs(
-                   config_, environment.queue_memory_bytes, traits)));
-  LogBudget(*budget_);
-  admission_.emplace(ledger::Ledger(&ledger_state_), *budget_);
+  return DetermineBudget(ReadBudgetInputs(config_, environment, traits));
+}
+
+absl::Status App::SetBudget(const Environment& environment) {
+  PURSER_ASSIGN_OR_RETURN(Budget budget, ReadBudget(environment));
+  LogBudget("budget", budget);
+  admission_.emplace(ledger::Ledger(&ledger_state_), std::move(budget));
   return absl::OkStatus();
+}
+
+void App::FollowLimits(const Environment& environment) {
+  limits_ = std::make_unique<LimitsWatch>(
+      LimitSources{
+          .budget = [this, environment] { return ReadBudget(environment); },
+          .container = [this] { return ReadContainerUsage(config_); },
+          .node = [this] { return ReadNodeUsage(config_); }},
+      *admission_, counters_,
+      [this](PressureScope scope, const Pressure& pressure) {
+        broker_->PressureChanged(scope, pressure);
+      },
+      config_.limits);
+  limits_->Start();
 }
 
 absl::Status App::ServeClients() {
@@ -116,7 +118,7 @@ absl::Status App::ServeClients() {
   if (!broker.ok()) return AsRuntimeFailure(broker.status());
   broker_ = *std::move(broker);
   service_ = std::make_unique<Service>(*broker_, ledger::Ledger(&ledger_state_),
-                                       *budget_, counters_);
+                                       *admission_, counters_);
 
   const std::string socket = config_.SocketPath();
   grpc::ServerBuilder builder;
@@ -147,8 +149,8 @@ absl::Status App::ServeMetrics() {
       base::HttpServer::Create(
           config_.metrics_address,
           {{"/metrics", base::MetricsHandler({std::make_shared<Metrics>(
-                            *broker_, ledger::Ledger(&ledger_state_), *budget_,
-                            counters_, PURSER_VERSION)})},
+                            *broker_, ledger::Ledger(&ledger_state_),
+                            *admission_, counters_, PURSER_VERSION)})},
            {"/healthz", alive},
            {"/readyz", ready}}));
   return absl::OkStatus();
@@ -168,6 +170,7 @@ void App::Stop() {
     server_->Shutdown(std::chrono::system_clock::now() + kCallsInFlight);
   server_.reset();
   service_.reset();
+  limits_.reset();
   broker_.reset();
   devices_.clear();
 }

@@ -4,7 +4,8 @@
 //
 //   clients ─▶ gRPC server ─▶ Service ─▶ Broker ─▶ Admission ─▶ Ledger
 //   (unix socket)                          ├─▶ QueuePairs ─▶ Device ─▶ Verbs
-//                                          └─▶ Regions
+//                                          └─▶ Regions      ▲
+//   cgroup, meminfo, PSI ─▶ LimitsWatch ───────────────┘
 //   Prometheus ─▶ HTTP server ─▶ Metrics, which reads all of them at a scrape
 //
 // Owned by the main thread. Create() returns a sidecar that serves; when it
@@ -23,19 +24,15 @@
 #include "rdma/verbs.h"
 #include "sidecar/admission.h"
 #include "sidecar/broker.h"
-#include "sidecar/budget.h"
+#include "sidecar/budget_inputs.h"
 #include "sidecar/config.h"
 #include "sidecar/counters.h"
 #include "sidecar/device.h"
+#include "sidecar/limits_watch.h"
 #include "sidecar/metrics.h"
 #include "sidecar/service.h"
 
 namespace purser::sidecar {
-
-// Read once, in main().
-struct Environment {
-  std::optional<std::string> queue_memory_bytes;  // PURSER_QUEUE_MEMORY_BYTES
-};
 
 class App {
  public:
@@ -57,7 +54,9 @@ class App {
  private:
   explicit App(Config config);
   absl::Status OpenDevices(rdma::Verbs& verbs);
+  absl::StatusOr<Budget> ReadBudget(const Environment& environment) const;
   absl::Status SetBudget(const Environment& environment);
+  void FollowLimits(const Environment& environment);
   absl::Status ServeClients();
   absl::Status ServeMetrics();
 
@@ -65,9 +64,9 @@ class App {
   Counters counters_;
   ledger::LedgerState ledger_state_;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::optional<Budget> budget_;
   std::optional<Admission> admission_;
   std::unique_ptr<Broker> broker_;
+  std::unique_ptr<LimitsWatch> limits_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<base::HttpServer> http_server_;

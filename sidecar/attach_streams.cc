@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sidecar/attach_streams.h"
 
-#include <deque>
+#include <iterator>
+#include <list>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "sidecar/grpc_status.h"
 #include "sidecar/messages.h"
@@ -24,8 +26,7 @@ class AttachStreams::Stream final
       return;
     }
     absl::StatusOr<std::string> client_id = streams_.broker_.Attach(
-        request.name(),
-        [this](const std::string& device) { DeviceLost(device); });
+        request.name(), [this](const ClientEvent& event) { Tell(event); });
     if (!client_id.ok()) {
       End(ToGrpcStatus(client_id.status()));
       return;
@@ -70,10 +71,32 @@ class AttachStreams::Stream final
     delete this;
   }
 
-  void DeviceLost(const std::string& device) {
+  void Tell(const ClientEvent& event) {
+    v1::AttachEvent message;
+    if (const auto* lost = std::get_if<DeviceLostEvent>(&event))
+      message.mutable_device_lost()->set_device(lost->device);
+    if (const auto* felt = std::get_if<PressureEvent>(&event))
+      *message.mutable_memory_pressure() =
+          PressureMessage(felt->scope, felt->pressure);
     std::unique_lock lock(mutex_);
-    waiting_.emplace_back().mutable_device_lost()->set_device(device);
+    Replace(message);
+    waiting_.push_back(std::move(message));
     WriteNext(std::move(lock));
+  }
+
+  // A client that does not read is told of the last pressure only.
+  void Replace(const v1::AttachEvent& event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!event.has_memory_pressure()) return;
+    const auto outdated = [&](const v1::AttachEvent& other) {
+      return other.has_memory_pressure() &&
+             other.memory_pressure().scope() == event.memory_pressure().scope();
+    };
+    // Not the one that gRPC is writing.
+    auto next = waiting_.begin();
+    if (writing_) ++next;
+    while (next != waiting_.end())
+      next = outdated(*next) ? waiting_.erase(next) : std::next(next);
   }
 
   // Starts what comes next, if it may start now.
@@ -95,7 +118,7 @@ class AttachStreams::Stream final
   AttachStreams& streams_;
   std::string client_id_;  // set once, before gRPC knows the reactor
   std::mutex mutex_;
-  std::deque<v1::AttachEvent> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::list<v1::AttachEvent> waiting_ ABSL_GUARDED_BY(mutex_);
   bool attached_ ABSL_GUARDED_BY(mutex_) = false;  // waiting_ has its first
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;   // the first of waiting_
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

@@ -39,11 +39,11 @@ absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(
 
 absl::StatusOr<std::string> Broker::Attach(
     const std::string& name,
-    std::function<void(const std::string& device)> on_device_lost) {
+    std::function<void(const ClientEvent& event)> on_event) {
   PURSER_ASSIGN_OR_RETURN(std::string client_id, clients_.Add(name));
   {
     std::lock_guard lock(observers_mutex_);
-    observers_.emplace(client_id, std::move(on_device_lost));
+    observers_.emplace(client_id, std::move(on_event));
   }
   base::LogInfo("client attached", {{"client", name}});
   return client_id;
@@ -74,9 +74,16 @@ void Broker::DeviceLost(const Device& device, const std::string& why) {
                  {{"why", why},
                   {"queue_pairs", queue_pairs},
                   {"memory_regions", regions}});
+  Tell(DeviceLostEvent{device.name()});
+}
+
+void Broker::PressureChanged(PressureScope scope, const Pressure& pressure) {
+  Tell(PressureEvent{scope, pressure});
+}
+
+void Broker::Tell(const ClientEvent& event) {
   std::lock_guard lock(observers_mutex_);
-  for (const auto& [client_id, on_device_lost] : observers_)
-    on_device_lost(device.name());
+  for (const auto& [client_id, on_event] : observers_) on_event(event);
 }
 
 absl::Status Broker::Ready() const {

@@ -10,17 +10,29 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "sidecar/clients.h"
 #include "sidecar/device_watch.h"
+#include "sidecar/pressure.h"
 #include "sidecar/queue_pairs.h"
 #include "sidecar/regions.h"
 #include "sidecar/workers.h"
 
 namespace purser::sidecar {
+
+// What a client is told without having asked.
+struct DeviceLostEvent {
+  std::string device;
+};
+struct PressureEvent {
+  PressureScope scope = PressureScope::kNode;
+  Pressure pressure;
+};
+using ClientEvent = std::variant<DeviceLostEvent, PressureEvent>;
 
 class Broker {
  public:
@@ -38,15 +50,18 @@ class Broker {
   // All that clients hold is destroyed.
   ~Broker() = default;
 
-  // The client_id. `on_device_lost` is called with a device's name after what
-  // was on it was destroyed, until Detach() returns; it must not block or call
-  // the broker.
+  // The client_id. `on_event` is called until Detach() returns, for a lost
+  // device after what was on it was destroyed; it must not block or call the
+  // broker.
   absl::StatusOr<std::string> Attach(
       const std::string& name,
-      std::function<void(const std::string& device)> on_device_lost);
+      std::function<void(const ClientEvent& event)> on_event);
   // The client_id is invalid at once; what the client holds ends soon after, on
   // the broker's own thread.
   void Detach(const std::string& client_id);
+
+  // Tells all clients.
+  void PressureChanged(PressureScope scope, const Pressure& pressure);
 
   // Unavailable while a device is not open; says which and why.
   absl::Status Ready() const;
@@ -61,11 +76,12 @@ class Broker {
  private:
   Broker(std::vector<Device*> devices, uint64_t max_clients);
   void DeviceLost(const Device& device, const std::string& why);
+  void Tell(const ClientEvent& event);
 
   const std::vector<Device*> devices_;
   Clients clients_;
   std::mutex observers_mutex_;
-  std::map<std::string, std::function<void(const std::string&)>> observers_
+  std::map<std::string, std::function<void(const ClientEvent&)>> observers_
       ABSL_GUARDED_BY(observers_mutex_);  // by client_id
   std::unique_ptr<Regions> regions_;
   std::unique_ptr<QueuePairs> queue_pairs_;

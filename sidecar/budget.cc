@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sidecar/budget.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
 #include "absl/strings/str_join.h"
+#include "base/logging.h"
 #include "base/quantity.h"
 #include "base/utf8.h"
 #include "spdlog/fmt/fmt.h"
@@ -21,12 +23,12 @@ constexpr std::string_view kWaysToGive =
     "start the sidecar with --budget, e.g. --budget 64Mi, or set budget: 64Mi "
     "in its config file";
 
-std::optional<uint64_t> ParseBytes(std::string_view text) {
-  uint64_t bytes = 0;
+std::optional<uint64_t> ParseNumber(std::string_view text) {
+  uint64_t number = 0;
   const char* end = text.data() + text.size();
-  auto [parsed_to, error] = std::from_chars(text.data(), end, bytes);
+  auto [parsed_to, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || parsed_to != end) return std::nullopt;
-  return bytes;
+  return number;
 }
 
 // "64 MiB (67,108,864 bytes)".
@@ -58,6 +60,7 @@ const Bound* Smallest(const std::vector<Bound>& bounds, bool container_only) {
 // What the sources said, source by source.
 struct Findings {
   std::vector<Bound> bounds;
+  std::optional<QueuePairBound> queue_pairs;
   std::vector<std::string> faults;  // figures that were given and are wrong
   std::vector<std::string> gaps;    // sources that could not be read
   std::vector<std::string> absent;  // sources that gave nothing, for messages
@@ -85,7 +88,7 @@ void FindPlugin(const BudgetInputs& inputs, Findings& findings) {
     findings.absent.push_back("PURSER_QUEUE_MEMORY_BYTES: not set");
     return;
   }
-  const std::optional<uint64_t> bytes = ParseBytes(*inputs.plugin_bytes);
+  const std::optional<uint64_t> bytes = ParseNumber(*inputs.plugin_bytes);
   if (!bytes.has_value() || *bytes == 0) {
     findings.faults.push_back(fmt::format(
         "environment variable PURSER_QUEUE_MEMORY_BYTES is {}, and must be "
@@ -106,6 +109,20 @@ void FindPlugin(const BudgetInputs& inputs, Findings& findings) {
   findings.bounds.push_back({.source = BudgetSource::kPlugin,
                              .limit_bytes = *bytes,
                              .origin = "PURSER_QUEUE_MEMORY_BYTES"});
+}
+
+void FindQueuePairs(const BudgetInputs& inputs, Findings& findings) {
+  if (!inputs.plugin_queue_pairs.has_value()) return;
+  const std::optional<uint64_t> count = ParseNumber(*inputs.plugin_queue_pairs);
+  if (!count.has_value() || *count == 0) {
+    findings.faults.push_back(fmt::format(
+        "environment variable PURSER_QUEUE_PAIRS is {}, and must be a whole "
+        "number of queue pairs above 0, e.g. 100: the device plugin sets it, "
+        "so remove what overrides it in the pod's spec",
+        base::QuoteForMessage(*inputs.plugin_queue_pairs)));
+    return;
+  }
+  findings.queue_pairs = {.limit = *count, .origin = "PURSER_QUEUE_PAIRS"};
 }
 
 void FindCgroup(const BudgetInputs& inputs, Findings& findings) {
@@ -186,10 +203,41 @@ const char* BudgetSourceName(BudgetSource source) {
 const Bound* Budget::total_bound() const { return Smallest(bounds_, false); }
 const Bound* Budget::container_bound() const { return Smallest(bounds_, true); }
 
+void LogBudget(const char* event, const Budget& budget) {
+  for (const std::string& gap : budget.gaps())
+    base::LogWarn("a source of the budget gives none", {{"why", gap}});
+  for (const Bound& bound : budget.bounds()) {
+    base::LogInfo(event,
+                  {{"source", BudgetSourceName(bound.source)},
+                   {"bytes", bound.limit_bytes},
+                   {"size", base::FormatBytes(bound.limit_bytes)},
+                   {"counts", bound.container_only ? "container-charged bytes"
+                                                   : "all bytes"},
+                   {"origin", bound.origin}});
+  }
+  if (budget.queue_pairs()) {
+    base::LogInfo(event, {{"queue_pairs", budget.queue_pairs()->limit},
+                          {"origin", budget.queue_pairs()->origin}});
+  }
+}
+
+uint64_t OvercommittedBytes(const Budget& budget,
+                            const ledger::Balance& balance) {
+  uint64_t most = 0;
+  for (const Bound& bound : budget.bounds()) {
+    const uint64_t held =
+        bound.container_only ? balance.held.container : balance.held.total();
+    if (held > bound.limit_bytes)
+      most = std::max(most, held - bound.limit_bytes);
+  }
+  return most;
+}
+
 absl::StatusOr<Budget> DetermineBudget(const BudgetInputs& inputs) {
   Findings findings;
   FindExplicit(inputs, findings);
   FindPlugin(inputs, findings);
+  FindQueuePairs(inputs, findings);
   FindCgroup(inputs, findings);
   FindMemlock(inputs, findings);
   if (!findings.faults.empty())
@@ -200,6 +248,7 @@ absl::StatusOr<Budget> DetermineBudget(const BudgetInputs& inputs) {
   const bool covered = inputs.charges_node ? budget.total_bound() != nullptr
                                            : !budget.bounds_.empty();
   if (!covered) return NoBudget(inputs.charges_node, findings);
+  budget.queue_pairs_ = std::move(findings.queue_pairs);
   budget.gaps_ = std::move(findings.gaps);
   return budget;
 }

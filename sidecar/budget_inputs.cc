@@ -5,17 +5,20 @@
 
 #include "base/cgroup.h"
 #include "base/proc.h"
+#include "base/status_macros.h"
 #include "queue_memory/registry.h"
 
 namespace purser::sidecar {
+
 BudgetInputs ReadBudgetInputs(const Config& config,
-                              std::optional<std::string> queue_memory_bytes,
+                              const Environment& environment,
                               std::span<const DeviceTraits> devices) {
   BudgetInputs inputs;
   inputs.explicit_bytes = config.budget_bytes;
   if (config.budget_bytes.has_value())
     inputs.explicit_origin = config.budget_origin;
-  inputs.plugin_bytes = std::move(queue_memory_bytes);
+  inputs.plugin_bytes = environment.queue_memory_bytes;
+  inputs.plugin_queue_pairs = environment.queue_pairs;
   inputs.memory_limit_fraction = config.memory_limit_fraction;
   inputs.cgroup =
       base::CgroupReader(config.cgroup_root, config.proc_root).Memory();
@@ -27,6 +30,25 @@ BudgetInputs ReadBudgetInputs(const Config& config,
     inputs.pins_rings |= traits.pins_rings;
   }
   return inputs;
+}
+
+absl::StatusOr<base::CgroupUsage> ReadContainerUsage(const Config& config) {
+  PURSER_ASSIGN_OR_RETURN(
+      const base::CgroupMemory memory,
+      base::CgroupReader(config.cgroup_root, config.proc_root).Memory());
+  return base::ReadCgroupUsage(memory);
+}
+
+absl::StatusOr<LimitSources::Node> ReadNodeUsage(const Config& config) {
+  PURSER_ASSIGN_OR_RETURN(const base::NodeMemory memory,
+                          base::ProcReader(config.proc_root).Memory());
+  LimitSources::Node node{.total_bytes = memory.total_bytes,
+                          .available_bytes = memory.available_bytes};
+  // Not every kernel has it.
+  const auto stall =
+      base::ReadMemoryStall(config.proc_root + "/pressure/memory");
+  if (stall.ok()) node.stall = *stall;
+  return node;
 }
 
 }  // namespace purser::sidecar

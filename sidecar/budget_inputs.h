@@ -8,14 +8,25 @@
 #include "sidecar/admission.h"
 #include "sidecar/budget.h"
 #include "sidecar/config.h"
+#include "sidecar/limits_watch.h"
 
 namespace purser::sidecar {
 
-// What DetermineBudget() decides by, read now: the config, the environment
-// variable PURSER_QUEUE_MEMORY_BYTES as it is, this process's cgroup and
-// memlock limit, and who pays for the queues of `devices` by the memory model.
+// Of the environment, as it is; read once, in main().
+struct Environment {
+  std::optional<std::string> queue_memory_bytes;  // PURSER_QUEUE_MEMORY_BYTES
+  std::optional<std::string> queue_pairs;         // PURSER_QUEUE_PAIRS
+};
+
+// What DetermineBudget() decides by, read now: the config, the environment,
+// this process's cgroup and memlock limit, and who pays for the queues of
+// `devices` by the memory model.
 BudgetInputs ReadBudgetInputs(const Config& config,
-                              std::optional<std::string> queue_memory_bytes,
+                              const Environment& environment,
                               std::span<const DeviceTraits> devices);
+
+// Where LimitsWatch looks, under the config's roots.
+absl::StatusOr<base::CgroupUsage> ReadContainerUsage(const Config& config);
+absl::StatusOr<LimitSources::Node> ReadNodeUsage(const Config& config);
 
 }  // namespace purser::sidecar

@@ -132,7 +132,7 @@ grpc::Status Calls::ListQueuePairs(const v1::ListQueuePairsRequest& request,
 
 grpc::Status Calls::GetBudget(const v1::GetBudgetRequest&,
                               v1::GetBudgetResponse& response) {
-  response = BudgetMessage(budget_, ledger_.balance());
+  response = BudgetMessage(admission_, ledger_.balance());
   response.set_queue_pairs(
       static_cast<uint32_t>(broker_.queue_pairs().count()));
   uint64_t refusals = 0;

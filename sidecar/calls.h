@@ -9,19 +9,19 @@
 #include "grpcpp/support/status.h"
 #include "ledger/ledger.h"
 #include "purser/v1/sidecar.pb.h"
+#include "sidecar/admission.h"
 #include "sidecar/broker.h"
-#include "sidecar/budget.h"
 #include "sidecar/counters.h"
 
 namespace purser::sidecar {
 
 class Calls {
  public:
-  Calls(Broker& broker, ledger::Ledger ledger, const Budget& budget,
+  Calls(Broker& broker, ledger::Ledger ledger, const Admission& admission,
         const Counters& counters)
       : broker_(broker),
         ledger_(ledger),
-        budget_(budget),
+        admission_(admission),
         counters_(counters) {}
 
   grpc::Status CreateQueuePair(const v1::CreateQueuePairRequest& request,
@@ -46,7 +46,7 @@ class Calls {
  private:
   Broker& broker_;
   const ledger::Ledger ledger_;
-  const Budget& budget_;
+  const Admission& admission_;
   const Counters& counters_;
 };
 

@@ -27,6 +27,8 @@ Environment ReadEnvironment() {
   Environment environment;
   if (const char* bytes = std::getenv("PURSER_QUEUE_MEMORY_BYTES"))
     environment.queue_memory_bytes = bytes;
+  if (const char* count = std::getenv("PURSER_QUEUE_PAIRS"))
+    environment.queue_pairs = count;
   return environment;
 }
 

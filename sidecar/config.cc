@@ -54,6 +54,35 @@ void ReadBudget(base::YamlMap& map, const std::string& name, Config& config) {
               "so that the other sources decide");
 }
 
+void ReadThresholds(base::YamlMap& map, std::string_view key,
+                    PressureThresholds* thresholds) {
+  if (!map.Has(key)) return;
+  base::YamlMap scope = map.Map(key);
+  scope.Fraction("tight", &thresholds->tight_used);
+  scope.Fraction("critical", &thresholds->critical_used);
+  if (thresholds->tight_used >= thresholds->critical_used)
+    scope.Fault("tight", fmt::format("must be below critical ({:.4g} %), is "
+                                     "{:.4g} %",
+                                     thresholds->critical_used * 100,
+                                     thresholds->tight_used * 100));
+}
+
+// Parts of memory in use; the stalls are the same for both.
+void ReadPressure(base::YamlMap& root, LimitsWatch::Options* limits) {
+  if (!root.Has("memoryPressure")) return;
+  base::YamlMap pressure = root.Map("memoryPressure");
+  ReadThresholds(pressure, "container", &limits->container);
+  ReadThresholds(pressure, "node", &limits->node);
+  double tight = limits->container.tight_some / 100;
+  double critical = limits->container.critical_full / 100;
+  pressure.Fraction("someStalled", &tight);
+  pressure.Fraction("allStalled", &critical);
+  for (PressureThresholds* thresholds : {&limits->container, &limits->node}) {
+    thresholds->tight_some = tight * 100;
+    thresholds->critical_full = critical * 100;
+  }
+}
+
 void ReadLogLevel(base::YamlMap& map, Config& config) {
   std::string text;
   if (!map.String("logLevel", &text)) return;
@@ -222,6 +251,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& name,
   root.String("metricsAddress", &config.metrics_address);
   ReadLogLevel(root, config);
   root.Uint("maxClients", 1, kMaxClients, &config.max_clients);
+  ReadPressure(root, &config.limits);
   PURSER_RETURN_IF_ERROR(document.Finish());
   return config;
 }

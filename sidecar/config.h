@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/logging.h"
+#include "sidecar/limits_watch.h"
 
 namespace purser::sidecar {
 
@@ -23,7 +24,8 @@ struct Config {
   std::string socket;  // empty: shared_volume/sidecar.sock
   std::string metrics_address = ":9837";
   base::LogLevel log_level = base::LogLevel::kInfo;
-  uint64_t max_clients = 256;  // attached at one time
+  uint64_t max_clients = 256;   // attached at one time
+  LimitsWatch::Options limits;  // thresholds of memory pressure
 
   // Where the system is read, for unusual mounts.
   std::string sysfs_root = "/sys";

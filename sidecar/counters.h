@@ -31,12 +31,13 @@ class LabeledCounter {
 };
 
 struct Counters {
-  LabeledCounter<std::string, std::string> admissions;       // result, reason
-  LabeledCounter<std::string, std::string> create_failures;  // object, errno
-  LabeledCounter<std::string> posts;                         // operation
-  LabeledCounter<std::string, std::string> post_failures;    // operation, errno
-  LabeledCounter<std::string> completions;                   // status
-  LabeledCounter<std::string> model_mismatches;              // device
+  LabeledCounter<std::string, std::string> admissions;        // result, reason
+  LabeledCounter<std::string, std::string> pressure_changes;  // scope, state
+  LabeledCounter<std::string, std::string> create_failures;   // object, errno
+  LabeledCounter<std::string> posts;                          // operation
+  LabeledCounter<std::string, std::string> post_failures;  // operation, errno
+  LabeledCounter<std::string> completions;                 // status
+  LabeledCounter<std::string> model_mismatches;            // device
 };
 
 }  // namespace purser::sidecar

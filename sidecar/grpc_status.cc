@@ -24,6 +24,8 @@ std::string Cut(std::string message) {
 grpc::StatusCode CodeOf(const Refusal& refusal) {
   switch (refusal.reason) {
     case RefusalReason::kBudget:
+    case RefusalReason::kQueuePairCount:
+    case RefusalReason::kPressure:
       return grpc::StatusCode::RESOURCE_EXHAUSTED;
     case RefusalReason::kDeviceLimit:
       return refusal.limit == "max_qp" ? grpc::StatusCode::RESOURCE_EXHAUSTED

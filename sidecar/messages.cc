@@ -72,6 +72,10 @@ v1::Reason ReasonOf(RefusalReason reason) {
       return v1::REASON_INVALID;
     case RefusalReason::kCreateFailed:
       return v1::REASON_CREATE_FAILED;
+    case RefusalReason::kQueuePairCount:
+      return v1::REASON_QUEUE_PAIR_COUNT;
+    case RefusalReason::kPressure:
+      return v1::REASON_PRESSURE;
   }
   return v1::REASON_UNSPECIFIED;
 }
@@ -202,14 +206,34 @@ void AddCompletions(const std::vector<Completion>& completions,
     *response.add_completions() = CompletionMessage(completion);
 }
 
-v1::GetBudgetResponse BudgetMessage(const Budget& budget,
+v1::MemoryPressure PressureMessage(PressureScope scope,
+                                   const Pressure& pressure) {
+  v1::MemoryPressure message;
+  message.set_scope(scope == PressureScope::kContainer
+                        ? v1::PRESSURE_SCOPE_CONTAINER
+                        : v1::PRESSURE_SCOPE_NODE);
+  message.set_state(
+      static_cast<v1::PressureState>(static_cast<int>(pressure.state) + 1));
+  message.set_why(pressure.why);
+  return message;
+}
+
+v1::GetBudgetResponse BudgetMessage(const Admission& admission,
                                     const ledger::Balance& balance) {
+  const std::shared_ptr<const Budget> budget = admission.budget();
   v1::GetBudgetResponse message;
+  if (budget->queue_pairs())
+    message.set_queue_pair_limit(budget->queue_pairs()->limit);
+  for (const PressureScope scope :
+       {PressureScope::kContainer, PressureScope::kNode})
+    *message.add_memory_pressure() =
+        PressureMessage(scope, admission.pressure(scope));
+  message.set_overcommitted_bytes(admission.OvercommittedBytes());
   *message.mutable_used() =
       ChargedBytesMessage(balance.held.container, balance.held.node);
   v1::GetBudgetResponse::Bound* binding = nullptr;
   uint64_t least = UINT64_MAX;
-  for (const Bound& bound : budget.bounds()) {
+  for (const Bound& bound : budget->bounds()) {
     const uint64_t used =
         bound.container_only ? balance.held.container : balance.held.total();
     const uint64_t left =

@@ -23,7 +23,9 @@ v1::QueuePair QueuePairMessage(BrokeredQueuePair& queue_pair,
                                v1::Endpoint endpoint);
 void AddCompletions(const std::vector<Completion>& completions,
                     v1::PollCompletionsResponse& response);
-v1::GetBudgetResponse BudgetMessage(const Budget& budget,
+v1::MemoryPressure PressureMessage(PressureScope scope,
+                                   const Pressure& pressure);
+v1::GetBudgetResponse BudgetMessage(const Admission& admission,
                                     const ledger::Balance& balance);
 
 }  // namespace purser::sidecar

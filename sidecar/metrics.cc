@@ -123,8 +123,9 @@ BoundInForce Tighter(BoundInForce a, BoundInForce b) {
   return b.headroom < a.headroom ? b : a;
 }
 
-void AddBudget(const Budget& budget, const ledger::Balance& balance,
+void AddBudget(const Admission& admission, const ledger::Balance& balance,
                std::vector<MetricFamily>& families) {
+  const std::shared_ptr<const Budget> budget = admission.budget();
   Family<2> limit(MetricType::Gauge, "purser_queue_memory_budget_bytes",
                   "The bound on queue memory that binds now, and where it "
                   "comes from. charged_to=\"node\" and \"container\" are not "
@@ -132,9 +133,9 @@ void AddBudget(const Budget& budget, const ledger::Balance& balance,
                   {"source", "charged_to"});
   Family<2> headroom(MetricType::Gauge, "purser_queue_memory_headroom_bytes",
                      "What that bound leaves.", {"source", "charged_to"});
-  const BoundInForce total = InForce(budget.total_bound(), balance);
+  const BoundInForce total = InForce(budget->total_bound(), balance);
   const BoundInForce container =
-      Tighter(total, InForce(budget.container_bound(), balance));
+      Tighter(total, InForce(budget->container_bound(), balance));
   for (const auto& [charged_to, bound] :
        {std::pair(kNode, total), std::pair(kContainer, container)}) {
     if (bound.bound == nullptr) continue;
@@ -145,6 +146,32 @@ void AddBudget(const Budget& budget, const ledger::Balance& balance,
   }
   families.push_back(limit.Take());
   families.push_back(headroom.Take());
+  families.push_back(
+      Gauge("purser_queue_memory_overcommitted_bytes",
+            "Queue memory held beyond a bound that was lowered since. Nothing "
+            "grows until it is released.",
+            admission.OvercommittedBytes()));
+  Family<1> queue_pairs(MetricType::Gauge, "purser_queue_pair_budget",
+                        "Queue pairs that the container was allotted, where it "
+                        "has units of rdma/qp.",
+                        {"source"});
+  if (budget->queue_pairs())
+    queue_pairs.Add({"plugin"},
+                    static_cast<double>(budget->queue_pairs()->limit));
+  families.push_back(queue_pairs.Take());
+}
+
+MetricFamily PressureFamily(const Admission& admission) {
+  Family<1> family(MetricType::Gauge, "purser_memory_pressure_state",
+                   "How short memory is for those who pay for queues. 0: "
+                   "normal. 1: tight, nothing grows but classes marked core. "
+                   "2: critical, nothing grows.",
+                   {"scope"});
+  for (const PressureScope scope :
+       {PressureScope::kContainer, PressureScope::kNode})
+    family.Add({PressureScopeName(scope)},
+               static_cast<double>(admission.pressure(scope).state));
+  return family.Take();
 }
 
 // ---- The memory model ----
@@ -216,7 +243,14 @@ void AddCounters(const Counters& counters,
              {"refused", "budget"},
              {"refused", "device_limit"},
              {"refused", "invalid"},
-             {"refused", "create_failed"}}));
+             {"refused", "create_failed"},
+             {"refused", "qp_count"},
+             {"refused", "pressure"}}));
+  families.push_back(CounterFamily(
+      "purser_memory_pressure_changes_total",
+      "Changes of purser_memory_pressure_state, by the new state.",
+      {"scope", "state"}, counters.pressure_changes.Snapshot(),
+      Seeds2{{"container", "tight"}, {"node", "tight"}}));
   families.push_back(CounterFamily(
       "purser_create_failures_total",
       "Objects that the device failed to create, by errno.",
@@ -242,11 +276,12 @@ void AddCounters(const Counters& counters,
 
 }  // namespace
 
-Metrics::Metrics(Broker& broker, ledger::Ledger ledger, const Budget& budget,
-                 const Counters& counters, std::string version)
+Metrics::Metrics(Broker& broker, ledger::Ledger ledger,
+                 const Admission& admission, const Counters& counters,
+                 std::string version)
     : broker_(broker),
       ledger_(ledger),
-      budget_(budget),
+      admission_(admission),
       counters_(counters),
       version_(std::move(version)) {}
 
@@ -255,7 +290,8 @@ std::vector<MetricFamily> Metrics::Collect() const {
   const auto queue_pairs = broker_.queue_pairs().All();
   const TotalsByClass totals = Sum(broker_.devices(), queue_pairs);
   families.push_back(MemoryFamily(totals));
-  AddBudget(budget_, ledger_.balance(), families);
+  AddBudget(admission_, ledger_.balance(), families);
+  families.push_back(PressureFamily(admission_));
   families.push_back(QueuePairsFamily(totals));
   AddCounters(counters_, families);
   families.push_back(

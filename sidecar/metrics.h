@@ -10,8 +10,8 @@
 
 #include "ledger/ledger.h"
 #include "prometheus/collectable.h"
+#include "sidecar/admission.h"
 #include "sidecar/broker.h"
-#include "sidecar/budget.h"
 #include "sidecar/counters.h"
 
 namespace purser::sidecar {
@@ -19,7 +19,7 @@ namespace purser::sidecar {
 class Metrics : public prometheus::Collectable {
  public:
   // All outlive the metrics.
-  Metrics(Broker& broker, ledger::Ledger ledger, const Budget& budget,
+  Metrics(Broker& broker, ledger::Ledger ledger, const Admission& admission,
           const Counters& counters, std::string version);
 
   std::vector<prometheus::MetricFamily> Collect() const override;
@@ -27,7 +27,7 @@ class Metrics : public prometheus::Collectable {
  private:
   Broker& broker_;
   const ledger::Ledger ledger_;
-  const Budget& budget_;
+  const Admission& admission_;
   const Counters& counters_;
   const std::string version_;
 };

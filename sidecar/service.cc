@@ -59,10 +59,10 @@ class PollReactor final : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
-Service::Service(Broker& broker, ledger::Ledger ledger, const Budget& budget,
-                 const Counters& counters)
+Service::Service(Broker& broker, ledger::Ledger ledger,
+                 const Admission& admission, const Counters& counters)
     : broker_(broker),
-      calls_(broker, ledger, budget, counters),
+      calls_(broker, ledger, admission, counters),
       streams_(std::make_unique<AttachStreams>(broker)),
       workers_(kMaxThreads, kMaxWaitingCalls) {}
 

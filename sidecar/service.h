@@ -12,8 +12,8 @@
 
 #include "ledger/ledger.h"
 #include "purser/v1/sidecar.grpc.pb.h"
+#include "sidecar/admission.h"
 #include "sidecar/broker.h"
-#include "sidecar/budget.h"
 #include "sidecar/calls.h"
 #include "sidecar/counters.h"
 #include "sidecar/workers.h"
@@ -27,7 +27,7 @@ class Service final : public v1::Sidecar::CallbackService {
   static constexpr size_t kMaxThreads = 32;
   static constexpr size_t kMaxWaitingCalls = 1024;
 
-  Service(Broker& broker, ledger::Ledger ledger, const Budget& budget,
+  Service(Broker& broker, ledger::Ledger ledger, const Admission& admission,
           const Counters& counters);
   // Once the server has ended.
   ~Service() override;

@@ -20,7 +20,7 @@ class ServedSidecar {
  public:
   explicit ServedSidecar(FakeSidecarOptions options = {})
       : sidecar_(std::move(options)),
-        service_(sidecar_.broker(), sidecar_.ledger(), sidecar_.budget(),
+        service_(sidecar_.broker(), sidecar_.ledger(), sidecar_.admission(),
                  sidecar_.counters()),
         address_("unix:" + sidecar_.tree().path("sidecar.sock")) {
     grpc::ServerBuilder builder;

@@ -20,6 +20,7 @@
 #include "tests/fakes/fake_sysfs.h"
 #include "tests/fakes/fake_verbs.h"
 #include "tests/fakes/file_tree.h"
+#include "tests/integration/calm_proc.h"
 #include "tests/integration/http_get.h"
 
 namespace purser::integration {
@@ -88,6 +89,8 @@ class SidecarAppTest : public ::testing::Test {
     config_.metrics_address = "127.0.0.1:0";
     config_.sysfs_root = sysfs_.sysfs_root().string();
     config_.dev_root = sysfs_.dev_root().string();
+    WriteCalmProc(tree_);
+    config_.proc_root = tree_.path("proc");
     config_.cgroup_root = tree_.path("cgroup");
   }
   ~SidecarAppTest() override { EXPECT_EQ(verbs_.LiveObjectCount(), 0); }

@@ -24,6 +24,7 @@
 #include "purser/v1/sidecar.grpc.pb.h"
 #include "tests/fakes/fake_sysfs.h"
 #include "tests/fakes/file_tree.h"
+#include "tests/integration/calm_proc.h"
 #include "tests/integration/http_get.h"
 #include "tests/integration/process.h"
 
@@ -43,6 +44,7 @@ class SidecarProcessTest : public ::testing::Test {
   SidecarProcessTest() {
     sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
     tree_.Directory("run");
+    WriteCalmProc(tree_);
   }
 
   // The usual flags, unless `more` has its own, and `more`.
@@ -53,6 +55,7 @@ class SidecarProcessTest : public ::testing::Test {
           std::string("--metrics-address=127.0.0.1:0"),
           "--sysfs-root=" + sysfs_.sysfs_root().string(),
           "--dev-root=" + sysfs_.dev_root().string(),
+          "--proc-root=" + tree_.path("proc"),
           "--cgroup-root=" + tree_.path("cgroup")}) {
       const std::string flag = usual.substr(0, usual.find('=') + 1);
       if (std::none_of(more.begin(), more.end(), [&](const std::string& own) {
@@ -293,6 +296,26 @@ long CpuTicks(pid_t pid) {
   std::vector<std::string> fields;
   for (std::string field; after_name >> field;) fields.push_back(field);
   return std::stol(fields.at(11)) + std::stol(fields.at(12));
+}
+
+TEST_F(SidecarProcessTest, FollowsAMemoryLimitAndTheNodesMemory) {
+  tree_.Write("cgroup/memory.max", "16777216\n");
+  Process sidecar = StartServing();
+  EXPECT_TRUE(
+      sidecar.WaitForOutput("bytes=8388608 size=\"8 MiB\" "
+                            "counts=\"container-charged bytes\"",
+                            kLong));
+  tree_.Write("cgroup/memory.max", "33554432\n");
+  EXPECT_TRUE(
+      sidecar.WaitForOutput("msg=\"budget changed\" source=cgroup "
+                            "bytes=16777216",
+                            kLong))
+      << sidecar.output();
+  tree_.Write("proc/meminfo",
+              "MemTotal: 8000000 kB\nMemAvailable: 300000 kB\n");
+  EXPECT_TRUE(sidecar.WaitForOutput(
+      "msg=\"memory pressure\" scope=node state=critical", kLong))
+      << sidecar.output();
 }
 
 TEST_F(SidecarProcessTest, IdleFootprint) {

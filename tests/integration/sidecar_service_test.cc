@@ -296,6 +296,24 @@ TEST(SidecarServiceTest, ALostDeviceIsToldAfterItsObjectsAreGone) {
               HasSubstr("has ended: device rxe0 reported a fatal error"));
 }
 
+TEST(SidecarServiceTest, AChangeOfMemoryPressureIsTold) {
+  ServedSidecar served;
+  Client client(served);
+  const Pressure pressure{PressureState::kTight, "91 % in use"};
+  served.sidecar().admission().SetPressure(PressureScope::kNode, pressure);
+  served.sidecar().broker().PressureChanged(PressureScope::kNode, pressure);
+  v1::AttachEvent event;
+  ASSERT_TRUE(client.ReadEvent(&event));
+  EXPECT_EQ(event.memory_pressure().scope(), v1::PRESSURE_SCOPE_NODE);
+  EXPECT_EQ(event.memory_pressure().state(), v1::PRESSURE_STATE_TIGHT);
+  EXPECT_EQ(event.memory_pressure().why(), "91 % in use");
+  v1::GetBudgetResponse budget;
+  grpc::ClientContext context;
+  EXPECT_TRUE(client.stub().GetBudget(&context, {}, &budget).ok());
+  ASSERT_EQ(budget.memory_pressure_size(), 2);
+  EXPECT_EQ(budget.memory_pressure(1).state(), v1::PRESSURE_STATE_TIGHT);
+}
+
 TEST(SidecarServiceTest, AWaitingPollEndsWhenItsDeviceIsRemoved) {
   ServedSidecar served;
   Client client(served);

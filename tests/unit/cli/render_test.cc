@@ -192,6 +192,19 @@ TEST(RenderTest, TheBudget) {
   budget.set_headroom_bytes(48 << 20);
   budget.set_queue_pairs(1);
   budget.set_refusals(2);
+  v1::GetBudgetResponse lowered = budget;
+  lowered.set_queue_pair_limit(1000);
+  lowered.set_overcommitted_bytes(4096);
+  auto& node = *lowered.add_memory_pressure();
+  node.set_scope(v1::PRESSURE_SCOPE_NODE);
+  node.set_state(v1::PRESSURE_STATE_CRITICAL);
+  node.set_why("97 % in use");
+  lowered.add_memory_pressure()->set_state(v1::PRESSURE_STATE_NORMAL);
+  EXPECT_THAT(RenderBudget(lowered),
+              AllOf(HasSubstr("over-committed"), HasSubstr("4,096"),
+                    HasSubstr("1 queue pair of the 1,000 allotted"),
+                    HasSubstr("\nnode memory is critical: 97 % in use\n"),
+                    Not(HasSubstr("container memory"))));
   EXPECT_EQ(RenderBudget(budget),
             R"(   BOUND     LIMIT    USED     LEFT  COUNTS             FROM
 *  plugin   64 MiB  16 MiB   48 MiB  all                PURSER_QUEUE_MEMORY_BYTES

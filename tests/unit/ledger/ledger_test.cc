@@ -224,5 +224,26 @@ TEST_F(LedgerTest, CopiesViewTheSameAccount) {
   EXPECT_EQ(ledger_.balance().held, (Charge{1, 2}));
 }
 
+TEST(LeaseBoundTest, BoundsTheNumberOfLeases) {
+  LedgerState state;
+  Ledger::Format(state);
+  Ledger ledger(&state);
+  EXPECT_EQ(ledger.balance().lease_bound, kUnlimited);
+  ledger.SetBounds(1000, kUnlimited, 2);
+  EXPECT_TRUE(ledger.Reserve({.container = 1}).ok());
+  EXPECT_TRUE(ledger.Reserve({.node = 1}).ok());
+  const ReserveResult refused = ledger.Reserve({.node = 1});
+  EXPECT_EQ(refused.refused_by, Bound::kLeases);
+  EXPECT_EQ(refused.needed, 1u);
+  EXPECT_EQ(refused.held, 2u);
+  EXPECT_EQ(refused.bound, 2u);
+  EXPECT_EQ(ledger.balance().held.total(), 2u);
+  ledger.Release({.node = 1});
+  // A refusal by the bytes holds no lease.
+  EXPECT_EQ(ledger.Reserve({.node = 2000}).refused_by, Bound::kTotal);
+  EXPECT_EQ(ledger.balance().leases, 1u);
+  EXPECT_TRUE(ledger.Reserve({.node = 1}).ok());
+}
+
 }  // namespace
 }  // namespace purser::ledger

@@ -128,6 +128,66 @@ TEST_F(AdmissionTest, GrantsUntilTheBudgetIsFullAndNotAByteMore) {
   }
 }
 
+TEST_F(AdmissionTest, OneMoreThanWasAllottedIsRefused) {
+  BudgetInputs inputs;
+  inputs.plugin_bytes = std::to_string(64 * kMiB);
+  inputs.plugin_queue_pairs = "2";
+  const Admission admission = WithBudget(inputs);
+  Grant first = Granted(admission, Rxe(), Rc(16, 1, 16, 1));
+  {
+    const Grant second = Granted(admission, Rxe(), Rc(16, 1, 16, 1));
+    const Refusal refusal = Refused(admission, Rxe(), Rc(16, 1, 16, 1));
+    EXPECT_EQ(refusal.reason, RefusalReason::kQueuePairCount);
+    EXPECT_STREQ(RefusalReasonName(refusal.reason), "qp_count");
+    EXPECT_EQ(refusal.asked_value, 3u);
+    EXPECT_EQ(refusal.limit_value, 2u);
+    EXPECT_EQ(refusal.limit, "PURSER_QUEUE_PAIRS");
+    EXPECT_THAT(refusal.message,
+                AllOf(HasSubstr("queue pair number 3 of the 2 that this "
+                                "container was allotted"),
+                      HasSubstr("request more units of rdma/qp")));
+  }
+  Granted(admission, Rxe(), Rc(16, 1, 16, 1));
+}
+
+TEST_F(AdmissionTest, UnderPressureNothingGrowsThatItsPayerWouldPay) {
+  Admission admission = WithPluginBytes(64 * kMiB);
+  for (const PressureState state :
+       {PressureState::kTight, PressureState::kCritical}) {
+    admission.SetPressure(PressureScope::kNode, {state, "8 of 100 MiB left"});
+    const Refusal refusal = Refused(admission, Rxe(), Rc(16, 1, 16, 1));
+    EXPECT_EQ(refusal.reason, RefusalReason::kPressure);
+    EXPECT_STREQ(RefusalReasonName(refusal.reason), "pressure");
+    EXPECT_THAT(refusal.message,
+                AllOf(HasSubstr("bytes that the node pays, whose memory is"),
+                      HasSubstr(PressureStateName(state)),
+                      HasSubstr("8 of 100 MiB left"), HasSubstr("other pods")));
+    EXPECT_THAT(refusal.limit, HasSubstr("node memory: "));
+  }
+  admission.SetPressure(PressureScope::kNode, {});
+  Granted(admission, Rxe(), Rc(16, 1, 16, 1));
+  admission.SetPressure(PressureScope::kContainer,
+                        {PressureState::kTight, "90 % in use"});
+  // Its rings are the container's.
+  const Refusal refusal = Refused(admission, Mlx5(), Rc(16, 1, 16, 1));
+  EXPECT_THAT(refusal.message,
+              AllOf(HasSubstr("container pays"), HasSubstr("90 % in use"),
+                    HasSubstr("higher memory limit")));
+}
+
+TEST_F(AdmissionTest, ABudgetThatIsLoweredHoldsFromThenOn) {
+  Admission admission = WithPluginBytes(64 * kMiB);
+  const Grant grant = Granted(admission, Rxe(), Rc(4096, 8, 4096, 1));
+  BudgetInputs inputs;
+  inputs.plugin_bytes = std::to_string(kMiB);
+  admission.SetBudget(DetermineBudget(inputs).value());
+  EXPECT_EQ(admission.OvercommittedBytes(),
+            ledger_.balance().held.total() - kMiB);
+  const Refusal refusal = Refused(admission, Rxe(), Rc(16, 1, 16, 1));
+  EXPECT_EQ(refusal.budget_bytes, kMiB);
+  EXPECT_THAT(refusal.message, HasSubstr("0 left"));
+}
+
 TEST_F(AdmissionTest, RefusalShowsTheWholeArithmetic) {
   const Admission admission = WithPluginBytes(64 * kMiB);
   ASSERT_TRUE(ledger_.Reserve({.node = 60 * kMiB}).ok());

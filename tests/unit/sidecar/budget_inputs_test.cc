@@ -30,7 +30,7 @@ class BudgetInputsTest : public ::testing::Test {
   }
 
   BudgetInputs Read(const std::vector<DeviceTraits>& devices,
-                    std::optional<std::string> environment = std::nullopt) {
+                    Environment environment = {}) {
     return ReadBudgetInputs(config_, environment, devices);
   }
 
@@ -39,14 +39,30 @@ class BudgetInputsTest : public ::testing::Test {
 };
 
 TEST_F(BudgetInputsTest, ReadsTheLimitsOfThisProcess) {
-  const BudgetInputs inputs = Read({}, "123");
+  const BudgetInputs inputs =
+      Read({}, {.queue_memory_bytes = "123", .queue_pairs = "4"});
   ASSERT_TRUE(inputs.cgroup.ok()) << inputs.cgroup.status();
   EXPECT_EQ(inputs.cgroup->max_bytes, 104857600u);
   ASSERT_TRUE(inputs.memlock.ok()) << inputs.memlock.status();
   EXPECT_EQ(inputs.memlock->soft_bytes, 8388608u);
   EXPECT_EQ(inputs.plugin_bytes, "123");
+  EXPECT_EQ(inputs.plugin_queue_pairs, "4");
   EXPECT_EQ(inputs.explicit_bytes, std::nullopt);
   EXPECT_EQ(inputs.memory_limit_fraction, 0.5);
+}
+
+TEST_F(BudgetInputsTest, ReadsWhatPressureIsJudgedBy) {
+  tree_.Write("cgroup/memory.stat", "inactive_file 96\n");
+  EXPECT_EQ(ReadContainerUsage(config_)->working_set_bytes, 4000u);
+  EXPECT_EQ(ReadContainerUsage(config_)->limit_bytes, 104857600u);
+  EXPECT_FALSE(ReadNodeUsage(config_).ok());
+  tree_.Write("proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 40 kB\n");
+  ASSERT_TRUE(ReadNodeUsage(config_).ok());
+  EXPECT_EQ(ReadNodeUsage(config_)->available_bytes, 40960u);
+  EXPECT_FALSE(ReadNodeUsage(config_)->stall.has_value());
+  tree_.Write("proc/pressure/memory",
+              "some avg10=1.00 total=0\nfull avg10=0.50 total=0\n");
+  EXPECT_EQ(ReadNodeUsage(config_)->stall->full_avg10, 0.5);
 }
 
 TEST_F(BudgetInputsTest, KeepsTheErrorsOfWhatCannotBeRead) {

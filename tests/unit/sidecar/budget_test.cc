@@ -234,5 +234,37 @@ TEST(BudgetSourceName, AreTheMetricsLabels) {
   EXPECT_STREQ(BudgetSourceName(BudgetSource::kMemlock), "memlock");
 }
 
+TEST(QueuePairBudget, IsWhatThePluginAllotted) {
+  BudgetInputs inputs = Given(64 * kMiB, std::nullopt);
+  EXPECT_FALSE(DetermineBudget(inputs)->queue_pairs().has_value());
+  inputs.plugin_queue_pairs = "100";
+  const auto budget = DetermineBudget(inputs);
+  ASSERT_TRUE(budget.ok()) << budget.status();
+  ASSERT_TRUE(budget->queue_pairs().has_value());
+  EXPECT_EQ(budget->queue_pairs()->limit, 100u);
+  for (const char* wrong :
+       {"", "0", "-1", "ten", "1.5", "18446744073709551616"}) {
+    inputs.plugin_queue_pairs = wrong;
+    const absl::Status status = DetermineBudget(inputs).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << wrong;
+    EXPECT_NE(status.message().find("PURSER_QUEUE_PAIRS"),
+              absl::string_view::npos);
+  }
+}
+
+TEST(Overcommitted, IsTheMostThatAnyBoundMisses) {
+  BudgetInputs inputs = Given(10, std::nullopt);
+  inputs.cgroup = base::CgroupMemory{
+      .version = 2, .max_bytes = 8, .max_origin = "memory.max"};
+  const Budget budget = DetermineBudget(inputs).value();
+  const auto held = [](uint64_t container, uint64_t node) {
+    return ledger::Balance{.held = {.container = container, .node = node}};
+  };
+  EXPECT_EQ(OvercommittedBytes(budget, held(4, 6)), 0u);
+  EXPECT_EQ(OvercommittedBytes(budget, held(4, 7)), 1u);
+  EXPECT_EQ(OvercommittedBytes(budget, held(7, 0)), 3u);
+  EXPECT_EQ(OvercommittedBytes(budget, held(7, 8)), 5u);
+}
+
 }  // namespace
 }  // namespace purser::sidecar

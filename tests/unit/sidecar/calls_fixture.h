@@ -15,7 +15,7 @@ class CallsTest : public ::testing::Test {
  protected:
   explicit CallsTest(FakeSidecarOptions options = {})
       : sidecar_(std::move(options)),
-        calls_(sidecar_.broker(), sidecar_.ledger(), sidecar_.budget(),
+        calls_(sidecar_.broker(), sidecar_.ledger(), sidecar_.admission(),
                sidecar_.counters()),
         client_(sidecar_.Attach("app")) {}
 

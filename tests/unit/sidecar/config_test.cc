@@ -50,6 +50,11 @@ socket: /shared/purser.sock
 metricsAddress: 127.0.0.1:9000
 logLevel: debug
 maxClients: 7
+memoryPressure:
+  container: {tight: 70%, critical: 0.8}
+  node: {tight: 80%}
+  someStalled: 20%
+  allStalled: 5%
 )");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->devices, ElementsAre("mlx5_0", "mlx5_1"));
@@ -61,6 +66,12 @@ maxClients: 7
   EXPECT_EQ(config->metrics_address, "127.0.0.1:9000");
   EXPECT_EQ(config->log_level, base::LogLevel::kDebug);
   EXPECT_EQ(config->max_clients, 7u);
+  EXPECT_EQ(config->limits.container.tight_used, 0.7);
+  EXPECT_EQ(config->limits.container.critical_used, 0.8);
+  EXPECT_EQ(config->limits.node.tight_used, 0.8);
+  EXPECT_EQ(config->limits.node.critical_used, 0.95);
+  EXPECT_EQ(config->limits.node.tight_some, 20);
+  EXPECT_EQ(config->limits.container.critical_full, 5);
 }
 
 TEST(ParseConfig, TheSocketFollowsTheSharedVolume) {
@@ -103,6 +114,20 @@ TEST(ParseConfig, ABudgetOfNothingIsAFault) {
               HasSubstr("must be more than 0 bytes"));
   EXPECT_THAT(Fault(ParseConfig("c", "budget: much").status()),
               HasSubstr("much"));
+}
+
+TEST(ParseConfig, ThresholdsOfPressureAreInOrder) {
+  EXPECT_THAT(
+      Fault(ParseConfig("c",
+                        "version: v1\nmemoryPressure:\n  node: {tight: "
+                        "95%, critical: 90%}\n")
+                .status()),
+      HasSubstr("c:3:17: memoryPressure.node.tight: must be below critical "
+                "(90 %), is 95 %"));
+  EXPECT_THAT(
+      Fault(
+          ParseConfig("c", "version: v1\nmemoryPressure: {nod: {}}").status()),
+      HasSubstr("did you mean \"node\""));
 }
 
 TEST(ParseConfig, AnEmptyDeviceNameIsAFault) {

@@ -24,7 +24,7 @@ class DeviceRemovalTest : public ::testing::Test {
   DeviceRemovalTest()
       : client_(
             sidecar_.broker()
-                .Attach("app", [this](const std::string&) { told_.Happen(); })
+                .Attach("app", [this](const ClientEvent&) { told_.Happen(); })
                 .value()) {
     sidecar_.tree().Write("volume/buffer", std::string(4096, '\0'));
   }
@@ -118,7 +118,7 @@ TEST_F(DeviceRemovalTest, EverythingWorksAgainWhenItIsBack) {
 }
 
 TEST_F(DeviceRemovalTest, MetricsGoOnWithNothingHeld) {
-  Metrics metrics(sidecar_.broker(), sidecar_.ledger(), sidecar_.budget(),
+  Metrics metrics(sidecar_.broker(), sidecar_.ledger(), sidecar_.admission(),
                   sidecar_.counters(), "1");
   sidecar_.Create(client_);
   const auto sum = [&](const std::string& name) {

@@ -56,8 +56,8 @@ class FakeSidecar {
     ledger::Ledger::Format(ledger_state_);
     BudgetInputs inputs;
     inputs.explicit_bytes = options.budget_bytes;
-    budget_ = DetermineBudget(inputs).value();
-    admission_ = std::make_unique<Admission>(ledger(), budget_);
+    admission_ = std::make_unique<Admission>(ledger(),
+                                             DetermineBudget(inputs).value());
     std::vector<Device*> devices;
     for (const auto& device : devices_) devices.push_back(device.get());
     broker_ = Broker::Create(devices, *admission_, counters_,
@@ -82,7 +82,7 @@ class FakeSidecar {
   QueuePairs& queue_pairs() { return broker_->queue_pairs(); }
   Regions& regions() { return broker_->regions(); }
   Device& device(size_t index = 0) { return *devices_.at(index); }
-  const Budget& budget() const { return budget_; }
+  Admission& admission() { return *admission_; }
   ledger::Ledger ledger() { return ledger::Ledger(&ledger_state_); }
   uint64_t held_bytes() { return ledger().balance().held.total(); }
   // What is made for clients: queue pairs, completion queues, memory regions.
@@ -114,7 +114,7 @@ class FakeSidecar {
   }
 
   std::string Attach(const std::string& name = "client") {
-    return broker_->Attach(name, [](const std::string&) {}).value();
+    return broker_->Attach(name, [](const ClientEvent&) {}).value();
   }
 
   QueuePairs::CreateResult TryCreate(const std::string& client_id,
@@ -151,7 +151,6 @@ class FakeSidecar {
   fakes::FakeSysfs sysfs_;
   Counters counters_;
   ledger::LedgerState ledger_state_;
-  Budget budget_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<Broker> broker_;

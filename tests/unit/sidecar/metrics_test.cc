@@ -39,7 +39,7 @@ class MetricsTest : public ::testing::Test {
   explicit MetricsTest(FakeSidecarOptions options = {.budget_bytes = 1 << 20,
                                                      .mlx5 = true})
       : sidecar_(std::move(options)),
-        metrics_(sidecar_.broker(), sidecar_.ledger(), sidecar_.budget(),
+        metrics_(sidecar_.broker(), sidecar_.ledger(), sidecar_.admission(),
                  sidecar_.counters(), "1.2.3"),
         client_(sidecar_.Attach()) {}
 
@@ -149,7 +149,8 @@ TEST_F(BothBoundsTest, TheTighterBoundShowsForTheContainer) {
   inputs.cgroup = base::CgroupMemory{
       .version = 2, .max_bytes = 512 << 10, .max_origin = "memory.max"};
   const Budget budget = DetermineBudget(inputs).value();
-  const Metrics metrics(sidecar.broker(), sidecar.ledger(), budget,
+  sidecar.admission().SetBudget(budget);
+  const Metrics metrics(sidecar.broker(), sidecar.ledger(), sidecar.admission(),
                         sidecar.counters(), "1");
   auto samples = Samples(metrics.Collect());
   EXPECT_EQ(
@@ -159,6 +160,23 @@ TEST_F(BothBoundsTest, TheTighterBoundShowsForTheContainer) {
   EXPECT_EQ(samples["purser_queue_memory_budget_bytes|source=cgroup|charged_to="
                     "container"],
             256 << 10);
+}
+
+TEST_F(MetricsTest, PressureAndWhatFollowsFromTheBudget) {
+  EXPECT_EQ(Value("purser_memory_pressure_state|scope=node"), 0);
+  sidecar_.admission().SetPressure(PressureScope::kNode,
+                                   {PressureState::kCritical, "why"});
+  EXPECT_EQ(Value("purser_memory_pressure_state|scope=node"), 2);
+  EXPECT_EQ(Value("purser_memory_pressure_state|scope=container"), 0);
+  EXPECT_EQ(Value("purser_queue_memory_overcommitted_bytes"), 0);
+  EXPECT_EQ(Value("purser_memory_pressure_changes_total|scope=node|state="
+                  "tight"),
+            0);
+  BudgetInputs inputs;
+  inputs.explicit_bytes = 1 << 20;
+  inputs.plugin_queue_pairs = "7";
+  sidecar_.admission().SetBudget(DetermineBudget(inputs).value());
+  EXPECT_EQ(Value("purser_queue_pair_budget|source=plugin"), 7);
 }
 
 TEST_F(MetricsTest, TheExpositionIsValidAndSmall) {

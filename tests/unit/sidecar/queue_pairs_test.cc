@@ -162,7 +162,7 @@ TEST(QueuePairsTest, AProviderThatTakesMoreThanPredictedIsUndoneOrCharged) {
                               .dev = sidecar.tree().path("dev"),
                               .proc = sidecar.tree().path("proc")})
                     .value();
-  const Admission admission(sidecar.ledger(), sidecar.budget());
+  const Admission admission(sidecar.ledger(), *sidecar.admission().budget());
   QueuePairs queue_pairs(sidecar.broker().clients(), admission,
                          sidecar.counters(), sidecar.tree().path("proc"));
   const QueuePairs::CreateRequest request{.client_id = sidecar.Attach(),
@@ -261,7 +261,9 @@ TEST(QueuePairsTest, ALostDeviceEndsItsQueuePairsAndRefusesNewOnes) {
   const std::string client =
       sidecar.broker()
           .Attach("app",
-                  [&](const std::string& device) { lost.set_value(device); })
+                  [&](const ClientEvent& event) {
+                    lost.set_value(std::get<DeviceLostEvent>(event).device);
+                  })
           .value();
   sidecar.Create(client);
   const auto survivor = sidecar.TryCreate(client, 100, 1);
