@@ -18,10 +18,6 @@ uint64_t LimitOf(const Bound* bound) {
   return bound == nullptr ? ledger::kUnlimited : bound->limit_bytes;
 }
 
-uint64_t Left(uint64_t bound, uint64_t held) {
-  return bound > held ? bound - held : 0;
-}
-
 // What verbs would take and no application can mean: zero is also what a field
 // that was left out looks like.
 std::optional<Refusal> CheckSense(const std::string& what,
@@ -158,6 +154,8 @@ const char* RefusalReasonName(RefusalReason reason) {
       return "qp_count";
     case RefusalReason::kPressure:
       return "pressure";
+    case RefusalReason::kClassShare:
+      return "class_share";
   }
   return "unknown";
 }
@@ -166,33 +164,40 @@ ledger::Charge ToLedger(queue_memory::Charge charge) {
   return {.container = charge.container, .node = charge.node};
 }
 
-Lease::Lease(ledger::Ledger ledger, ledger::Charge charge)
-    : ledger_(ledger), charge_(charge), held_(true) {}
+Lease::Lease(std::shared_ptr<Accounts> accounts, Owner owner,
+             ledger::Charge charge)
+    : accounts_(std::move(accounts)),
+      owner_(std::move(owner)),
+      charge_(charge) {}
 
 Lease::Lease(Lease&& other) noexcept
-    : ledger_(other.ledger_),
-      charge_(std::exchange(other.charge_, {})),
-      held_(std::exchange(other.held_, false)) {}
+    : accounts_(std::exchange(other.accounts_, nullptr)),
+      owner_(std::move(other.owner_)),
+      charge_(std::exchange(other.charge_, {})) {}
 
 Lease& Lease::operator=(Lease&& other) noexcept {
   Lease incoming(std::move(other));
-  std::swap(ledger_, incoming.ledger_);
+  std::swap(accounts_, incoming.accounts_);
+  std::swap(owner_, incoming.owner_);
   std::swap(charge_, incoming.charge_);
-  std::swap(held_, incoming.held_);
   return *this;
 }
 
 Lease::~Lease() {
-  if (held_) ledger_.Release(charge_);
+  if (accounts_ != nullptr) accounts_->Release(owner_, charge_);
 }
 
 bool Lease::Commit(ledger::Charge actual) {
-  if (!held_ || !ledger_.Commit(charge_, actual).ok()) return false;
+  if (accounts_ == nullptr || !accounts_->Commit(owner_, charge_, actual))
+    return false;
   charge_ = actual;
   return true;
 }
 
-Admission::Admission(ledger::Ledger ledger, Budget budget) : ledger_(ledger) {
+Admission::Admission(ledger::Ledger ledger, Budget budget,
+                     ClassesConfig classes)
+    : ledger_(ledger),
+      accounts_(std::make_shared<Accounts>(ledger, std::move(classes))) {
   SetBudget(std::move(budget));
 }
 
@@ -223,10 +228,31 @@ Pressure Admission::pressure(PressureScope scope) const {
   return pressure_[static_cast<size_t>(scope)];
 }
 
+std::optional<Refusal> Admission::CheckPressure(const std::string& what,
+                                                ledger::Charge charge,
+                                                const ClassConfig& of) const {
+  for (const auto& [scope, pays] :
+       {std::pair(PressureScope::kContainer, charge.container),
+        std::pair(PressureScope::kNode, charge.node)}) {
+    const Pressure felt = pressure(scope);
+    const PressureState bearable =
+        of.core ? PressureState::kTight : PressureState::kNormal;
+    if (pays > 0 && felt.state > bearable)
+      return UnderPressure(what, scope, felt, pays);
+  }
+  return std::nullopt;
+}
+
 std::variant<Grant, Refusal> Admission::Admit(const DeviceTraits& device,
                                               const QueuePairRequest& request,
-                                              uint64_t live_queue_pairs) const {
+                                              uint64_t live_queue_pairs,
+                                              const Owner& owner) const {
   const std::string what = Describe(device, request);
+  const ClassConfig* of = accounts_->config().Find(owner.class_name);
+  if (of == nullptr)
+    return InvalidRequest(
+        what, fmt::format("there is no class \"{}\"", owner.class_name),
+        "ask for one of " + accounts_->config().Names());
   if (auto refusal = CheckSense(what, request)) return *std::move(refusal);
   if (auto refusal =
           CheckDeviceAttributes(what, device, request, live_queue_pairs))
@@ -238,43 +264,72 @@ std::variant<Grant, Refusal> Admission::Admit(const DeviceTraits& device,
     return OverProviderLimit(what, device, request, needed.memory.refusal);
 
   const ledger::Charge charge = ToLedger(needed.memory.total());
-  for (const auto& [scope, pays] :
-       {std::pair(PressureScope::kContainer, charge.container),
-        std::pair(PressureScope::kNode, charge.node)}) {
-    const Pressure felt = pressure(scope);
-    if (pays > 0 && felt.state != PressureState::kNormal)
-      return UnderPressure(what, scope, felt, pays);
-  }
-  ledger::Ledger ledger = ledger_;
-  const ledger::ReserveResult result = ledger.Reserve(charge);
+  if (auto refusal = CheckPressure(what, charge, *of))
+    return *std::move(refusal);
+  const Owner account{.class_name = of->name, .client = owner.client};
+  const Accounts::Result result = accounts_->Reserve(account, charge);
+  if (!result.ledger.ok())
+    return RefuseByBudget(device, request, needed.memory, result.ledger,
+                          account);
   if (!result.ok())
-    return RefuseByBudget(device, request, needed.memory, result);
-  return Grant{.lease = Lease(ledger, charge),
+    return OverShare(what, account, result.share,
+                     LargestThatFits(device, request, account));
+  return Grant{.lease = Lease(accounts_, account, charge),
                .predicted = needed.memory,
                .cqe = needed.cqe,
                .device = device,
                .request = request};
 }
 
+std::variant<Grant, Refusal> Admission::AdmitAtLeast(
+    const DeviceTraits& device, const QueuePairRequest& request,
+    const QueuePairRequest& least, uint64_t live_queue_pairs,
+    const Owner& owner) const {
+  std::variant<Grant, Refusal> wanted =
+      Admit(device, request, live_queue_pairs, owner);
+  Refusal* refusal = std::get_if<Refusal>(&wanted);
+  if (refusal == nullptr || (refusal->reason != RefusalReason::kBudget &&
+                             refusal->reason != RefusalReason::kClassShare))
+    return wanted;
+  const Owner account{
+      .class_name = accounts_->config().Find(owner.class_name)->name,
+      .client = owner.client};
+  for (const uint32_t max_recv_wr : {request.max_recv_wr, least.max_recv_wr}) {
+    QueuePairRequest smaller = request;
+    smaller.max_recv_wr = max_recv_wr;
+    // Others may take what is left in between.
+    for (int tries = 0; tries < 3; ++tries) {
+      smaller.max_send_wr = std::min(request.max_send_wr,
+                                     LargestThatFits(device, smaller, account));
+      if (smaller.max_send_wr < std::max(least.max_send_wr, 1u)) break;
+      std::variant<Grant, Refusal> result =
+          Admit(device, smaller, live_queue_pairs, owner);
+      Grant* grant = std::get_if<Grant>(&result);
+      if (grant == nullptr) continue;
+      grant->shrunk = std::move(*refusal);
+      return result;
+    }
+  }
+  return wanted;
+}
+
+uint32_t Admission::LargestThatFits(const DeviceTraits& device,
+                                    const QueuePairRequest& request,
+                                    const Owner& owner) const {
+  if (request.max_send_wr == 0) return 0;
+  return queue_memory::LargestSendWr(device.provider, device.limits, request,
+                                     accounts_->HeadroomOf(owner));
+}
+
 Refusal Admission::RefuseByBudget(const DeviceTraits& device,
                                   const QueuePairRequest& request,
                                   const queue_memory::QueueMemory& needed,
-                                  const ledger::ReserveResult& result) const {
+                                  const ledger::ReserveResult& result,
+                                  const Owner& owner) const {
   const std::shared_ptr<const Budget> budget = this->budget();
   if (result.refused_by == ledger::Bound::kLeases)
     return OverQueuePairCount(Describe(device, request), *budget, result);
-  const ledger::Balance balance = ledger_.balance();
-  queue_memory::Headroom headroom = {
-      .total = Left(balance.total_bound, balance.held.total()),
-      .container = Left(balance.container_bound, balance.held.container)};
   const bool by_total = result.refused_by == ledger::Bound::kTotal;
-  (by_total ? headroom.total : headroom.container) =
-      Left(result.bound, result.held);
-  const uint32_t largest =
-      request.max_send_wr == 0
-          ? 0
-          : queue_memory::LargestSendWr(device.provider, device.limits, request,
-                                        headroom);
   const Bound* bound =
       by_total ? budget->total_bound() : budget->container_bound();
   // The budget changed since: the bound that refused is no more.
@@ -282,7 +337,8 @@ Refusal Admission::RefuseByBudget(const DeviceTraits& device,
                    .container_only = !by_total,
                    .origin = "the budget before"};
   return OverBudget(Describe(device, request), request, needed,
-                    bound == nullptr ? none : *bound, result, largest);
+                    bound == nullptr ? none : *bound, result,
+                    LargestThatFits(device, request, owner));
 }
 
 Actual ActualCharge(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe) {

@@ -2,14 +2,15 @@
 //
 // Decides whether a queue pair may be created, before anything is allocated:
 // first the device's and the provider's own limits, then how short memory is,
-// then the budget by the memory model's prediction. What is granted is a Lease
-// on the ledger. Any thread.
+// then the budget, and the share of it that the class and the client have, by
+// the memory model's prediction. What is granted is a Lease. Any thread.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -17,6 +18,7 @@
 #include "ledger/ledger.h"
 #include "queue_memory/queue_memory.h"
 #include "rdma/verbs.h"
+#include "sidecar/accounts.h"
 #include "sidecar/budget.h"
 #include "sidecar/pressure.h"
 
@@ -29,9 +31,11 @@ enum class RefusalReason {
   kCreateFailed,
   kQueuePairCount,
   kPressure,
+  kClassShare,
 };
 // The `reason` label of purser_admissions_total: "budget", "device_limit",
-// "invalid", "create_failed", "qp_count", "pressure".
+// "invalid", "create_failed", "qp_count", "pressure",
+// "class_share".
 const char* RefusalReasonName(RefusalReason reason);
 
 // Why a creation was refused; nothing was allocated. Bytes as the refusing
@@ -42,7 +46,8 @@ struct Refusal {
   uint64_t needed_bytes = 0, used_bytes = 0, budget_bytes = 0;
   BudgetSource bound = BudgetSource::kExplicit;
   uint32_t largest_max_send_wr = 0;  // 0: none fits
-  // "max_qp_wr", an errno's name, "PURSER_QUEUE_PAIRS", "node memory: critical"
+  // "max_qp_wr", an errno's name, "PURSER_QUEUE_PAIRS", "node memory:
+  // critical", "class core"
   std::string limit;
   uint64_t limit_value = 0, asked_value = 0;
   std::string remedy;
@@ -53,7 +58,7 @@ struct Refusal {
 class Lease {
  public:
   Lease() = default;
-  Lease(ledger::Ledger ledger, ledger::Charge charge);
+  Lease(std::shared_ptr<Accounts> accounts, Owner owner, ledger::Charge charge);
   Lease(Lease&& other) noexcept;
   Lease& operator=(Lease&& other) noexcept;
   ~Lease();
@@ -63,9 +68,9 @@ class Lease {
   ledger::Charge charge() const { return charge_; }
 
  private:
-  ledger::Ledger ledger_{nullptr};
+  std::shared_ptr<Accounts> accounts_;  // null: nothing is held
+  Owner owner_;
   ledger::Charge charge_;
-  bool held_ = false;
 };
 
 // What admission needs to know of a device.
@@ -81,12 +86,16 @@ struct Grant {
   queue_memory::QueueMemory predicted;  // queue pair and its completion queue
   uint32_t cqe = 0;  // entries to create the completion queue with
   DeviceTraits device;
-  queue_memory::QueuePairRequest request;
+  queue_memory::QueuePairRequest request;  // what was granted
+  // Why it is less than what was wanted; the refusal of that.
+  std::optional<Refusal> shrunk;
 };
 
 class Admission {
  public:
-  Admission(ledger::Ledger ledger, Budget budget);
+  // `classes` were completed.
+  Admission(ledger::Ledger ledger, Budget budget,
+            ClassesConfig classes = {.classes = {{.name = kDefaultClass}}});
 
   // In force from its return on, as the ledger's bounds. One below what is in
   // use lets all that exists live; nothing grows until enough was released.
@@ -100,14 +109,32 @@ class Admission {
   // max_qp.
   std::variant<Grant, Refusal> Admit(
       const DeviceTraits& device, const queue_memory::QueuePairRequest& request,
-      uint64_t live_queue_pairs) const;
+      uint64_t live_queue_pairs, const Owner& owner = {}) const;
+  // The same, or where that is refused for want of memory the deepest queues
+  // that fit, of at least `least` (its depths; all else is as in `request`):
+  // the send queue shrinks first, then the receive queue goes to its least.
+  std::variant<Grant, Refusal> AdmitAtLeast(
+      const DeviceTraits& device, const queue_memory::QueuePairRequest& request,
+      const queue_memory::QueuePairRequest& least, uint64_t live_queue_pairs,
+      const Owner& owner) const;
+
+  const Accounts& accounts() const { return *accounts_; }
 
  private:
   Refusal RefuseByBudget(const DeviceTraits& device,
                          const queue_memory::QueuePairRequest& request,
                          const queue_memory::QueueMemory& needed,
-                         const ledger::ReserveResult& result) const;
+                         const ledger::ReserveResult& result,
+                         const Owner& owner) const;
+  std::optional<Refusal> CheckPressure(const std::string& what,
+                                       ledger::Charge charge,
+                                       const ClassConfig& of) const;
+  uint32_t LargestThatFits(const DeviceTraits& device,
+                           const queue_memory::QueuePairRequest& request,
+                           const Owner& owner) const;
+
   ledger::Ledger ledger_;
+  const std::shared_ptr<Accounts> accounts_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Budget> budget_ ABSL_GUARDED_BY(mutex_);
   std::array<Pressure, 2> pressure_ ABSL_GUARDED_BY(mutex_);  // by scope

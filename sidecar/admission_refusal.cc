@@ -245,6 +245,47 @@ Refusal UnderPressure(const std::string& what, PressureScope scope,
   return refusal;
 }
 
+Refusal OverShare(const std::string& what, const Owner& owner,
+                  const ShareRefusal& share, uint32_t largest_max_send_wr) {
+  using Kind = ShareRefusal::Kind;
+  Refusal refusal;
+  refusal.reason = RefusalReason::kClassShare;
+  refusal.needed_bytes = share.needed;
+  refusal.used_bytes = share.used;
+  refusal.budget_bytes = share.share;
+  refusal.largest_max_send_wr = largest_max_send_wr;
+  refusal.limit = "class " + owner.class_name;
+  std::string why;
+  if (share.kind == Kind::kPromised) {
+    why = fmt::format("the rest, {} bytes, is promised to {}",
+                      FormatCount(share.promised), share.promised_to);
+  } else if (share.kind == Kind::kMaxShare) {
+    why = fmt::format("the class may have {} bytes at most (maxShare)",
+                      FormatCount(share.share));
+  } else {
+    why = fmt::format(
+        "above its fair share of {} bytes the class gets at most half of what "
+        "is left",
+        FormatCount(share.share));
+  }
+  refusal.remedy =
+      largest_max_send_wr > 0
+          ? fmt::format(
+                "ask for max_send_wr <= {}, or destroy queue pairs of "
+                "class {} that are not needed",
+                largest_max_send_wr, owner.class_name)
+          : fmt::format(
+                "destroy queue pairs of class {} that are not needed, "
+                "or give it a larger share in the sidecar's config",
+                owner.class_name);
+  refusal.message = fmt::format(
+      "{} needs {} bytes, and class {}, which has {} in use, may take {} now: "
+      "{}; {}",
+      what, FormatCount(share.needed), owner.class_name,
+      FormatCount(share.used), FormatCount(share.allowed), why, refusal.remedy);
+  return refusal;
+}
+
 Refusal OverBudget(const std::string& what,
                    const queue_memory::QueuePairRequest& request,
                    const queue_memory::QueueMemory& needed, const Bound& bound,

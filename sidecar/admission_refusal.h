@@ -41,6 +41,10 @@ Refusal OverQueuePairCount(const std::string& what, const Budget& budget,
 // `bytes`: of the request, that the scope would pay.
 Refusal UnderPressure(const std::string& what, PressureScope scope,
                       const Pressure& pressure, uint64_t bytes);
+// The ledger would take it, but what is left is promised to others, or the
+// class has its share.
+Refusal OverShare(const std::string& what, const Owner& owner,
+                  const ShareRefusal& share, uint32_t largest_max_send_wr);
 Refusal OverBudget(const std::string& what,
                    const queue_memory::QueuePairRequest& request,
                    const queue_memory::QueueMemory& needed, const Bound& bound,

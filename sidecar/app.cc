@@ -89,7 +89,8 @@ absl::StatusOr<Budget> App::ReadBudget(const Environment& environment) const {
 absl::Status App::SetBudget(const Environment& environment) {
   PURSER_ASSIGN_OR_RETURN(Budget budget, ReadBudget(environment));
   LogBudget("budget", budget);
-  admission_.emplace(ledger::Ledger(&ledger_state_), std::move(budget));
+  admission_.emplace(ledger::Ledger(&ledger_state_), std::move(budget),
+                     config_.classes);
   return absl::OkStatus();
 }
 

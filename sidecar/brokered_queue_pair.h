@@ -31,9 +31,6 @@
 
 namespace purser::sidecar {
 
-// Until classes can be configured.
-inline constexpr char kDefaultClass[] = "default";
-
 // One of the queue pairs that are counted against a device's max_qp.
 class LiveCount {
  public:

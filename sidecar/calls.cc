@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <variant>
 
 #include "sidecar/grpc_status.h"
@@ -66,12 +67,16 @@ grpc::Status Calls::CreateQueuePair(const v1::CreateQueuePairRequest& request,
   if (!device.ok()) return ToGrpcStatus(device.status());
   const absl::StatusOr<ibv_qp_type> type = TypeOf(request.type());
   if (!type.ok()) return ToGrpcStatus(type.status());
+  QueuePairs::CreateRequest create{.client_id = request.client_id(),
+                                   .device = *device,
+                                   .type = *type,
+                                   .cap = CapOf(request.cap()),
+                                   .class_name = request.class_(),
+                                   .detached = request.detached()};
+  if (request.has_least()) create.least = CapOf(request.least());
+  std::optional<Refusal> shrunk;
   const QueuePairs::CreateResult result =
-      broker_.queue_pairs().Create({.client_id = request.client_id(),
-                                    .device = *device,
-                                    .type = *type,
-                                    .cap = CapOf(request.cap()),
-                                    .detached = request.detached()});
+      broker_.queue_pairs().Create(create, &shrunk);
   if (const auto* refusal = std::get_if<Refusal>(&result))
     return ToGrpcStatus(*refusal);
   if (const auto* status = std::get_if<absl::Status>(&result))
@@ -79,6 +84,12 @@ grpc::Status Calls::CreateQueuePair(const v1::CreateQueuePairRequest& request,
   *response.mutable_queue_pair() =
       QueuePairMessage(*std::get<std::shared_ptr<BrokeredQueuePair>>(result),
                        EndpointMessage(**device));
+  if (shrunk) {
+    v1::Shrunk& less = *response.mutable_shrunk();
+    *less.mutable_wanted() = request.cap();
+    *less.mutable_refusal() = RefusalMessage(*shrunk);
+    less.set_why(shrunk->message);
+  }
   return grpc::Status::OK;
 }
 

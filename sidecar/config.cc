@@ -83,6 +83,41 @@ void ReadPressure(base::YamlMap& root, LimitsWatch::Options* limits) {
   }
 }
 
+uint32_t ReadCount(base::YamlMap& map, std::string_view key, uint64_t least,
+                   uint32_t otherwise) {
+  uint64_t count = otherwise;
+  map.Uint(key, least, UINT32_MAX, &count);
+  return static_cast<uint32_t>(count);
+}
+
+ClassConfig ReadClass(base::YamlMap& map) {
+  ClassConfig of;
+  if (!map.String("name", &of.name)) map.Fault("name", "is missing");
+  map.Bool("core", &of.core);
+  map.Fraction("floor", &of.floor);
+  map.Fraction("maxShare", &of.max_share);
+  of.weight = ReadCount(map, "weight", 1, 1);
+  of.cap = {.max_send_wr = ReadCount(map, "maxSendWr", 1, 0),
+            .max_recv_wr = ReadCount(map, "maxRecvWr", 0, 0),
+            .max_send_sge = ReadCount(map, "maxSendSge", 1, 0),
+            .max_recv_sge = ReadCount(map, "maxRecvSge", 0, 0),
+            .max_inline_data = ReadCount(map, "maxInlineData", 0, 0)};
+  return of;
+}
+
+void ReadClasses(base::YamlMap& root, ClassesConfig* config) {
+  config->classes.clear();
+  for (base::YamlMap& map : root.Maps("classes"))
+    config->classes.push_back(ReadClass(map));
+  for (base::YamlMap& map : root.Maps("guarantees")) {
+    ClientGuarantee& of = config->guarantees.emplace_back();
+    if (!map.String("client", &of.client)) map.Fault("client", "is missing");
+    if (!map.Fraction("share", &of.share)) map.Fault("share", "is missing");
+  }
+  if (const absl::Status status = Complete(*config); !status.ok())
+    root.Fault("classes", std::string(status.message()));
+}
+
 void ReadLogLevel(base::YamlMap& map, Config& config) {
   std::string text;
   if (!map.String("logLevel", &text)) return;
@@ -252,6 +287,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& name,
   ReadLogLevel(root, config);
   root.Uint("maxClients", 1, kMaxClients, &config.max_clients);
   ReadPressure(root, &config.limits);
+  ReadClasses(root, &config.classes);
   PURSER_RETURN_IF_ERROR(document.Finish());
   return config;
 }

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/logging.h"
+#include "sidecar/classes.h"
 #include "sidecar/limits_watch.h"
 
 namespace purser::sidecar {
@@ -26,6 +27,7 @@ struct Config {
   base::LogLevel log_level = base::LogLevel::kInfo;
   uint64_t max_clients = 256;   // attached at one time
   LimitsWatch::Options limits;  // thresholds of memory pressure
+  ClassesConfig classes = {.classes = {{.name = kDefaultClass}}};
 
   // Where the system is read, for unusual mounts.
   std::string sysfs_root = "/sys";

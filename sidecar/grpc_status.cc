@@ -26,6 +26,7 @@ grpc::StatusCode CodeOf(const Refusal& refusal) {
     case RefusalReason::kBudget:
     case RefusalReason::kQueuePairCount:
     case RefusalReason::kPressure:
+    case RefusalReason::kClassShare:
       return grpc::StatusCode::RESOURCE_EXHAUSTED;
     case RefusalReason::kDeviceLimit:
       return refusal.limit == "max_qp" ? grpc::StatusCode::RESOURCE_EXHAUSTED

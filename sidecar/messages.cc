@@ -76,6 +76,8 @@ v1::Reason ReasonOf(RefusalReason reason) {
       return v1::REASON_QUEUE_PAIR_COUNT;
     case RefusalReason::kPressure:
       return v1::REASON_PRESSURE;
+    case RefusalReason::kClassShare:
+      return v1::REASON_CLASS_SHARE;
   }
   return v1::REASON_UNSPECIFIED;
 }
@@ -229,6 +231,15 @@ v1::GetBudgetResponse BudgetMessage(const Admission& admission,
     *message.add_memory_pressure() =
         PressureMessage(scope, admission.pressure(scope));
   message.set_overcommitted_bytes(admission.OvercommittedBytes());
+  for (const ClassUse& use : admission.accounts().Use()) {
+    v1::GetBudgetResponse::Class* added = message.add_classes();
+    added->set_name(use.name);
+    added->set_core(use.core);
+    added->set_floor_bytes(use.floor_bytes);
+    added->set_fair_bytes(use.fair_bytes);
+    added->set_max_bytes(use.max_bytes);
+    added->set_used_bytes(use.used_bytes);
+  }
   *message.mutable_used() =
       ChargedBytesMessage(balance.held.container, balance.held.node);
   v1::GetBudgetResponse::Bound* binding = nullptr;

@@ -161,6 +161,20 @@ void AddBudget(const Admission& admission, const ledger::Balance& balance,
   families.push_back(queue_pairs.Take());
 }
 
+void AddClasses(const Admission& admission,
+                std::vector<MetricFamily>& families) {
+  Family<1> promised(MetricType::Gauge, "purser_class_floor_bytes",
+                     "Queue memory that is kept for the class.", {"class"});
+  Family<1> most(MetricType::Gauge, "purser_class_max_bytes",
+                 "Queue memory that the class may hold at most.", {"class"});
+  for (const ClassUse& use : admission.accounts().Use()) {
+    promised.Add({use.name}, static_cast<double>(use.floor_bytes));
+    most.Add({use.name}, static_cast<double>(use.max_bytes));
+  }
+  families.push_back(promised.Take());
+  families.push_back(most.Take());
+}
+
 MetricFamily PressureFamily(const Admission& admission) {
   Family<1> family(MetricType::Gauge, "purser_memory_pressure_state",
                    "How short memory is for those who pay for queues. 0: "
@@ -245,7 +259,9 @@ void AddCounters(const Counters& counters,
              {"refused", "invalid"},
              {"refused", "create_failed"},
              {"refused", "qp_count"},
-             {"refused", "pressure"}}));
+             {"refused", "pressure"},
+             {"refused", "class_share"},
+             {"shrunk", "class_share"}}));
   families.push_back(CounterFamily(
       "purser_memory_pressure_changes_total",
       "Changes of purser_memory_pressure_state, by the new state.",
@@ -292,6 +308,7 @@ std::vector<MetricFamily> Metrics::Collect() const {
   families.push_back(MemoryFamily(totals));
   AddBudget(admission_, ledger_.balance(), families);
   families.push_back(PressureFamily(admission_));
+  AddClasses(admission_, families);
   families.push_back(QueuePairsFamily(totals));
   AddCounters(counters_, families);
   families.push_back(

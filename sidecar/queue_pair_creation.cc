@@ -28,6 +28,20 @@ queue_memory::QueuePairRequest ModelRequest(ibv_qp_type type,
   return request;
 }
 
+ibv_qp_cap CapOf(const queue_memory::QueuePairRequest& request) {
+  return {.max_send_wr = request.max_send_wr,
+          .max_recv_wr = request.max_recv_wr,
+          .max_send_sge = request.max_send_sge,
+          .max_recv_sge = request.max_recv_sge,
+          .max_inline_data = request.max_inline_data};
+}
+
+bool IsZero(const ibv_qp_cap& cap) {
+  return cap.max_send_wr == 0 && cap.max_recv_wr == 0 &&
+         cap.max_send_sge == 0 && cap.max_recv_sge == 0 &&
+         cap.max_inline_data == 0;
+}
+
 // Rings that the process itself allocates are pinned, so memlock bounds them;
 // the kernel's are not.
 bool PinsRings(const queue_memory::QueueMemory& memory) {
@@ -57,39 +71,54 @@ Refusal OutgrewPrediction(const Grant& grant, const Actual& actual) {
 
 }  // namespace
 
-QueuePairs::CreateResult QueuePairs::Create(const CreateRequest& request) {
+QueuePairs::CreateResult QueuePairs::Create(const CreateRequest& wanted,
+                                            std::optional<Refusal>* shrunk) {
+  CreateRequest request = wanted;
+  const ClassConfig* of =
+      admission_.accounts().config().Find(request.class_name);
+  if (of != nullptr && IsZero(request.cap)) request.cap = of->cap;
   absl::StatusOr<std::string> client_name = clients_.NameOf(request.client_id);
   if (!client_name.ok()) return client_name.status();
   absl::StatusOr<std::shared_ptr<OpenedDevice>> opened =
       request.device->Opened();
   if (!opened.ok()) return opened.status();
+  std::optional<Refusal> less;
   CreateResult result =
-      Admit(request, *std::move(opened), *std::move(client_name));
+      Admit(request, *std::move(opened), *std::move(client_name), less);
   if (const Refusal* refusal = std::get_if<Refusal>(&result))
     counters_.admissions.Add("refused", RefusalReasonName(refusal->reason));
   else if (std::holds_alternative<std::shared_ptr<BrokeredQueuePair>>(result))
-    counters_.admissions.Add("granted", "fits");
+    counters_.admissions.Add(less ? "shrunk" : "granted",
+                             less ? RefusalReasonName(less->reason) : "fits");
+  if (shrunk != nullptr) *shrunk = std::move(less);
   return result;
 }
 
 QueuePairs::CreateResult QueuePairs::Admit(const CreateRequest& request,
                                            std::shared_ptr<OpenedDevice> opened,
-                                           std::string client_name) {
+                                           std::string client_name,
+                                           std::optional<Refusal>& shrunk) {
+  Owner owner{.class_name = request.class_name, .client = client_name};
   BrokeredQueuePair::Facts facts{
       .device = request.device,
       .owner = request.client_id,
       .client_name = std::move(client_name),
       .detached = request.detached,
-      .class_name = kDefaultClass,
+      .class_name =
+          request.class_name.empty() ? kDefaultClass : request.class_name,
       .type = request.type,
       .request = ModelRequest(request.type, request.cap)};
   BrokeredQueuePair::Parts parts;
   parts.opened = std::move(opened);
   parts.live = LiveCount(parts.opened->live_queue_pairs());
-  std::variant<Grant, Refusal> admitted = admission_.Admit(
-      parts.opened->traits(), facts.request, parts.live.before());
+  const queue_memory::QueuePairRequest least =
+      ModelRequest(request.type, request.least.value_or(request.cap));
+  std::variant<Grant, Refusal> admitted = admission_.AdmitAtLeast(
+      parts.opened->traits(), facts.request, least, parts.live.before(), owner);
   if (Refusal* refusal = std::get_if<Refusal>(&admitted))
     return std::move(*refusal);
+  facts.request = std::get<Grant>(admitted).request;
+  shrunk = std::get<Grant>(admitted).shrunk;
   return Allocate(request, std::move(facts), std::move(parts),
                   std::get<Grant>(std::move(admitted)));
 }
@@ -110,7 +139,7 @@ QueuePairs::CreateResult QueuePairs::Allocate(const CreateRequest& request,
   ibv_qp_init_attr init{.qp_context = parts.events.get(),
                         .send_cq = parts.cq.get(),
                         .recv_cq = parts.cq.get(),
-                        .cap = request.cap,
+                        .cap = CapOf(grant.request),
                         .qp_type = request.type};
   absl::StatusOr<rdma::QueuePair> qp =
       rdma::CreateQp(verbs, opened->pd(), init);

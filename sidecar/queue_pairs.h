@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -33,7 +34,9 @@ class QueuePairs {
     std::string client_id;
     Device* device = nullptr;  // outlives the queue pair
     ibv_qp_type type = IBV_QPT_RC;
-    ibv_qp_cap cap{};
+    ibv_qp_cap cap{};                   // all 0: the class's
+    std::string class_name;             // "": the default class
+    std::optional<ibv_qp_cap> least{};  // only its depths count
     bool detached = false;  // outlives the client; then any client may use it
   };
   using CreateResult =
@@ -48,7 +51,10 @@ class QueuePairs {
   ~QueuePairs();
 
   // Unauthenticated, Unavailable (the device is not open), or a Refusal.
-  CreateResult Create(const CreateRequest& request);
+  // `shrunk`, where given, is set to the refusal of what was wanted if less was
+  // granted.
+  CreateResult Create(const CreateRequest& request,
+                      std::optional<Refusal>* shrunk = nullptr);
   // Unauthenticated, NotFound, PermissionDenied (another client's), Unavailable
   // (it ended with its device).
   absl::StatusOr<std::shared_ptr<BrokeredQueuePair>> Find(
@@ -77,7 +83,7 @@ class QueuePairs {
 
   CreateResult Admit(const CreateRequest& request,
                      std::shared_ptr<OpenedDevice> opened,
-                     std::string client_name);
+                     std::string client_name, std::optional<Refusal>& shrunk);
   CreateResult Allocate(const CreateRequest& request,
                         BrokeredQueuePair::Facts facts,
                         BrokeredQueuePair::Parts parts, Grant grant);

@@ -55,6 +55,11 @@ memoryPressure:
   node: {tight: 80%}
   someStalled: 20%
   allStalled: 5%
+classes:
+- {name: core, core: true, floor: 20%, weight: 3, maxSendWr: 4096, maxSendSge: 16, maxRecvWr: 512, maxRecvSge: 2, maxInlineData: 64}
+- {name: ordinary, maxShare: 50%}
+guarantees:
+- {client: storage, share: 10%}
 )");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->devices, ElementsAre("mlx5_0", "mlx5_1"));
@@ -72,6 +77,20 @@ memoryPressure:
   EXPECT_EQ(config->limits.node.critical_used, 0.95);
   EXPECT_EQ(config->limits.node.tight_some, 20);
   EXPECT_EQ(config->limits.container.critical_full, 5);
+  EXPECT_EQ(config->classes.Names(), "core, ordinary, default");
+  const ClassConfig& core = config->classes.classes[0];
+  EXPECT_TRUE(core.core);
+  EXPECT_EQ(core.floor, 0.2);
+  EXPECT_EQ(core.weight, 3u);
+  EXPECT_EQ(core.cap.max_send_wr, 4096u);
+  EXPECT_EQ(core.cap.max_recv_wr, 512u);
+  EXPECT_EQ(core.cap.max_send_sge, 16u);
+  EXPECT_EQ(core.cap.max_recv_sge, 2u);
+  EXPECT_EQ(core.cap.max_inline_data, 64u);
+  EXPECT_EQ(config->classes.classes[1].max_share, 0.5);
+  ASSERT_EQ(config->classes.guarantees.size(), 1u);
+  EXPECT_EQ(config->classes.guarantees[0].client, "storage");
+  EXPECT_EQ(config->classes.guarantees[0].share, 0.1);
 }
 
 TEST(ParseConfig, TheSocketFollowsTheSharedVolume) {
@@ -114,6 +133,20 @@ TEST(ParseConfig, ABudgetOfNothingIsAFault) {
               HasSubstr("must be more than 0 bytes"));
   EXPECT_THAT(Fault(ParseConfig("c", "budget: much").status()),
               HasSubstr("much"));
+}
+
+TEST(ParseConfig, ClassesThatCannotBeAreFaults) {
+  for (const auto& [yaml, fault] :
+       {std::pair("classes: [{name: a, floor: 60%}, {name: b, floor: 50%}]",
+                  "promise 110 % of the budget"),
+        std::pair("classes: [{floor: 60%}]", "name: is missing"),
+        std::pair("classes: [{name: a, weight: 0}]", "weight"),
+        std::pair("classes: [{name: a, flor: 1%}]", "did you mean \"floor\""),
+        std::pair("guarantees: [{client: a}]", "share: is missing"),
+        std::pair("guarantees: [{share: 1%}]", "client: is missing")})
+    EXPECT_THAT(
+        Fault(ParseConfig("c", std::string("version: v1\n") + yaml).status()),
+        HasSubstr(fault));
 }
 
 TEST(ParseConfig, ThresholdsOfPressureAreInOrder) {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pod's ledger, divided among classes and clients. What was promised to one
+// (a class's floor, a client's guarantee) is never given to another; what is
+// promised to nobody goes to who asks first, but a class that is above its fair
+// share (its floor and, by weight, its part of the rest) gets at most half of
+// what is left of it, so that there is always something for the others. Any
+// thread; leases keep it alive.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "ledger/ledger.h"
+#include "queue_memory/fit.h"
+#include "sidecar/classes.h"
+
+namespace purser::sidecar {
+
+// For whom bytes are held.
+struct Owner {
+  std::string class_name = kDefaultClass;
+  std::string client;  // its name
+};
+
+// Bytes of the bound that shares are parts of: the bound on all bytes, or where
+// there is none the one on container-charged bytes.
+struct ClassUse {
+  std::string name;
+  bool core = false;
+  uint64_t floor_bytes = 0, fair_bytes = 0, max_bytes = 0;
+  uint64_t used_bytes = 0;
+};
+
+// Why an account refuses what the ledger would take.
+struct ShareRefusal {
+  enum class Kind { kNone, kPromised, kMaxShare, kFairShare };
+  Kind kind = Kind::kNone;
+  uint64_t needed = 0, allowed = 0;  // bytes
+  uint64_t used = 0, share = 0;      // of the class
+  uint64_t promised = 0;             // to others, and not used by them yet
+  std::string promised_to;           // "class core, client storage"
+};
+
+class Accounts {
+ public:
+  // `config` was completed.
+  Accounts(ledger::Ledger ledger, ClassesConfig config);
+
+  struct Result {
+    ledger::ReserveResult ledger;
+    ShareRefusal share;
+    bool ok() const {
+      return ledger.ok() && share.kind == ShareRefusal::Kind::kNone;
+    }
+  };
+  Result Reserve(const Owner& owner, ledger::Charge charge);
+  // As the ledger's. What really was allocated is not measured by shares again.
+  bool Commit(const Owner& owner, ledger::Charge reserved,
+              ledger::Charge actual);
+  void Release(const Owner& owner, ledger::Charge charge);
+
+  // What the owner could reserve now.
+  queue_memory::Headroom HeadroomOf(const Owner& owner) const;
+  std::vector<ClassUse> Use() const;
+  const ClassesConfig& config() const { return config_; }
+
+ private:
+  // The bound that shares are parts of.
+  struct Basis {
+    bool container = false;
+    uint64_t bound = 0, free = 0;
+    uint64_t Count(ledger::Charge charge) const {
+      return container ? charge.container : charge.total();
+    }
+  };
+  Basis basis() const;
+  uint64_t FairShare(const ClassConfig& of, const Basis& basis) const;
+  // The most that the owner may take; with needed > that, why.
+  ShareRefusal Judge(const Owner& owner, uint64_t needed,
+                     const Basis& basis) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Add(const Owner& owner, ledger::Charge charge)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Subtract(const Owner& owner, ledger::Charge charge)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  ledger::Ledger ledger_;
+  const ClassesConfig config_;
+  mutable std::mutex mutex_;
+  std::map<std::string, ledger::Charge> by_class_ ABSL_GUARDED_BY(mutex_);
+  // Of clients with a guarantee alone.
+  std::map<std::string, ledger::Charge> by_client_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace purser::sidecar
