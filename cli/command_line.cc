@@ -45,6 +45,14 @@ CLI::Validator Address(bool port_alone) {
 struct Caps {
   uint32_t send_wr = 16, send_sge = 1, inline_data = 0, recv_wr = 16,
            recv_sge = 1;
+  std::optional<uint32_t> least_send_wr, least_recv_wr;
+  std::optional<v1::Capabilities> least() const {
+    if (!least_send_wr && !least_recv_wr) return std::nullopt;
+    v1::Capabilities least;
+    least.set_max_send_wr(least_send_wr.value_or(send_wr));
+    least.set_max_recv_wr(least_recv_wr.value_or(recv_wr));
+    return least;
+  }
   v1::Capabilities cap() const {
     v1::Capabilities cap;
     cap.set_max_send_wr(send_wr);
@@ -84,6 +92,14 @@ void AddDevice(CLI::App& app, std::string& device) {
                  "RDMA device, e.g. mlx5_0 (default: the sidecar's first)");
 }
 
+bool AnyCapacity(const CLI::App& app) {
+  for (const char* option :
+       {"--send-wr", "--send-sge", "--inline", "--recv-wr", "--recv-sge",
+        "--least-send-wr", "--least-recv-wr"})
+    if (app.count(option) > 0) return true;
+  return false;
+}
+
 CLI::App* AddCreate(CLI::App& qp, CreateCommand& create, Caps& caps) {
   CLI::App* app = qp.add_subcommand(
       "create",
@@ -107,6 +123,14 @@ CLI::App* AddCreate(CLI::App& qp, CreateCommand& create, Caps& caps) {
                   "How many; stops at the first refusal and keeps those before")
       ->check(CLI::Range(1u, 1'000'000u).description(""))
       ->capture_default_str();
+  app->add_option("--class", create.class_name,
+                  "Class of the sidecar's config; alone, without capacities, "
+                  "its capacities are asked for (default: \"default\")");
+  app->add_option("--least-send-wr", caps.least_send_wr,
+                  "Take less than --send-wr where that does not fit, but at "
+                  "least this");
+  app->add_option("--least-recv-wr", caps.least_recv_wr,
+                  "The same for --recv-wr");
   AddDevice(*app, create.device);
   app->add_option("--name", create.name,
                   "Name of this client in logs and listings")
@@ -275,7 +299,10 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
     *exit_code = kUsage;
     return std::nullopt;
   }
-  create.cap = create_caps.cap();
+  create.least = create_caps.least();
+  // A class's own capacities are what a request without any gets.
+  if (create.class_name.empty() || AnyCapacity(*create_app))
+    create.cap = create_caps.cap();
   fill.cap = fill_caps.cap();
   if (create_app->parsed()) invocation.command = create;
   if (list_app->parsed()) invocation.command = list;

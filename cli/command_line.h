@@ -21,6 +21,8 @@ enum class Output { kTable, kJson, kYaml };
 struct CreateCommand {
   v1::QueuePairType type = v1::QUEUE_PAIR_TYPE_RC;
   v1::Capabilities cap;
+  std::string class_name;
+  std::optional<v1::Capabilities> least;
   std::string device;  // empty: the sidecar's first
   std::string name = "purser";
   uint32_t count = 1;

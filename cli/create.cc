@@ -73,6 +73,8 @@ int Create(const CreateCommand& command, client::Client& client,
   spec.device = command.device;
   spec.type = command.type;
   spec.cap = command.cap;
+  spec.class_name = command.class_name;
+  spec.least = command.least;
   spec.detached = command.detach;
 
   std::vector<client::QueuePair> held;
@@ -84,6 +86,9 @@ int Create(const CreateCommand& command, client::Client& client,
     auto queue_pair = client.CreateQueuePair(spec);
     if (queue_pair.ok()) {
       created.push_back(queue_pair->properties());
+      if (queue_pair->shrunk() && held.empty())
+        environment.err << fmt::format("shrunk: {}\n",
+                                       queue_pair->shrunk()->why());
       held.push_back(std::move(*queue_pair));
       progress.Show(held.size());
     }

@@ -12,6 +12,9 @@ ExitCode ExitCodeOf(const absl::Status& status) {
   switch (refusal->reason()) {
     case v1::REASON_BUDGET:
     case v1::REASON_DEVICE_LIMIT:
+    case v1::REASON_QUEUE_PAIR_COUNT:
+    case v1::REASON_PRESSURE:
+    case v1::REASON_CLASS_SHARE:
       return kRefused;
     case v1::REASON_INVALID:
       return kUsage;

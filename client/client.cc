@@ -43,12 +43,14 @@ absl::StatusOr<QueuePair> Client::CreateQueuePair(const QueuePairSpec& spec) {
   request.set_device(spec.device);
   request.set_type(spec.type);
   *request.mutable_cap() = spec.cap;
+  request.set_class_(spec.class_name);
+  if (spec.least) *request.mutable_least() = *spec.least;
   request.set_detached(spec.detached);
   PURSER_ASSIGN_OR_RETURN(
       v1::CreateQueuePairResponse response,
       connection_->Call("CreateQueuePair", &Stub::CreateQueuePair,
                         std::move(request)));
-  return QueuePair(*connection_, std::move(*response.mutable_queue_pair()));
+  return QueuePair(*connection_, std::move(response));
 }
 
 absl::StatusOr<std::vector<v1::QueuePair>> Client::List() {

@@ -96,18 +96,24 @@ v1::ModifyQueuePairRequest ToRts(bool reliable,
 
 }  // namespace
 
-QueuePair::QueuePair(Connection& connection, v1::QueuePair properties)
-    : connection_(&connection), properties_(std::move(properties)) {}
+QueuePair::QueuePair(Connection& connection,
+                     v1::CreateQueuePairResponse created)
+    : connection_(&connection),
+      properties_(std::move(*created.mutable_queue_pair())) {
+  if (created.has_shrunk()) shrunk_ = std::move(*created.mutable_shrunk());
+}
 
 QueuePair::QueuePair(QueuePair&& other) noexcept
     : connection_(std::exchange(other.connection_, nullptr)),
-      properties_(std::move(other.properties_)) {}
+      properties_(std::move(other.properties_)),
+      shrunk_(std::move(other.shrunk_)) {}
 
 QueuePair& QueuePair::operator=(QueuePair&& other) noexcept {
   if (this == &other) return *this;
   Destroy();
   connection_ = std::exchange(other.connection_, nullptr);
   properties_ = std::move(other.properties_);
+  shrunk_ = std::move(other.shrunk_);
   return *this;
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,10 @@ struct QueuePairSpec {
   std::string device;  // empty: the sidecar's first
   v1::QueuePairType type = v1::QUEUE_PAIR_TYPE_RC;
   v1::Capabilities cap;
+  std::string class_name;  // of the sidecar's config; empty: "default"
+  // The least depths (max_send_wr, max_recv_wr) that will do where `cap` does
+  // not fit; nullopt: `cap` or nothing.
+  std::optional<v1::Capabilities> least;
   // Outlives this client, until Client::Destroy() or the sidecar's end.
   bool detached = false;
 };
@@ -63,6 +68,8 @@ class QueuePair {
   // As the sidecar told last: at creation, Connect() or Modify(). Granted
   // capacities, slots, memory, state.
   const v1::QueuePair& properties() const { return properties_; }
+  // Set when it is less deep than what was wanted: the refusal of that.
+  const std::optional<v1::Shrunk>& shrunk() const { return shrunk_; }
   // What the peer needs for its Connect(). GID indices move: exchange it
   // shortly before connecting.
   const v1::Endpoint& local() const { return properties_.local(); }
@@ -90,11 +97,12 @@ class QueuePair {
 
  private:
   friend class Client;
-  QueuePair(Connection& connection, v1::QueuePair properties);
+  QueuePair(Connection& connection, v1::CreateQueuePairResponse created);
   void Destroy();
 
   Connection* connection_;  // nullptr once moved from
   v1::QueuePair properties_;
+  std::optional<v1::Shrunk> shrunk_;
 };
 
 }  // namespace purser::client

@@ -240,10 +240,20 @@ grpc::Status FakeSidecarService::CreateQueuePair(
   creations_.push_back(*request);
   if (auto status = CheckClient(request->client_id()); !status.ok())
     return status;
-  const v1::QueueMemory memory = MemoryOf(request->cap());
+  v1::Capabilities cap = request->cap();
+  v1::QueueMemory memory = MemoryOf(cap);
   if (Used() + memory.total_bytes() > budget_bytes_) {
-    ++refusals_;
-    return Refused(BudgetRefusal(memory, Used(), budget_bytes_));
+    const v1::Refusal refusal = BudgetRefusal(memory, Used(), budget_bytes_);
+    cap.set_max_send_wr(request->least().max_send_wr());
+    cap.set_max_recv_wr(request->least().max_recv_wr());
+    memory = MemoryOf(cap);
+    if (!request->has_least() ||
+        Used() + memory.total_bytes() > budget_bytes_) {
+      ++refusals_;
+      return Refused(refusal);
+    }
+    *response->mutable_shrunk()->mutable_refusal() = refusal;
+    response->mutable_shrunk()->set_why("it did not fit");
   }
   v1::QueuePair& queue_pair = *response->mutable_queue_pair();
   queue_pair.set_send_slots(std::bit_ceil(request->cap().max_send_wr() + 1) -
@@ -258,7 +268,7 @@ grpc::Status FakeSidecarService::CreateQueuePair(
                           ? v1::QUEUE_PAIR_TYPE_RC
                           : request->type());
   queue_pair.set_state(v1::QUEUE_PAIR_STATE_RESET);
-  *queue_pair.mutable_cap() = request->cap();
+  *queue_pair.mutable_cap() = cap;
   *queue_pair.mutable_memory() = memory;
   queue_pair.set_client_name(clients_[request->client_id()]);
   queue_pair.set_detached(request->detached());

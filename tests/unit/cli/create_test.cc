@@ -60,6 +60,27 @@ TEST_F(CreateTest, ARefusalIsACalculationAndExitCode3) {
                     HasSubstr("what to do: raise --budget")));
 }
 
+TEST_F(CreateTest, TakesLessWhereItMay) {
+  sidecar_.SetBudget(kBytes - 1);
+  Purser purser;
+  EXPECT_EQ(purser(Create({"--least-send-wr", "20", "--detach"})), kOk);
+  EXPECT_THAT(purser.err.text(), HasSubstr("shrunk: it did not fit\n"));
+  EXPECT_THAT(purser.out.text(), HasSubstr("max_send_wr        100       20"));
+  EXPECT_EQ(sidecar_.creations().at(0).least().max_recv_wr(), 50u);
+}
+
+TEST_F(CreateTest, AClassIsNamedAndHasItsOwnCapacities) {
+  Purser purser;
+  EXPECT_EQ(purser(Create({"--class", "core", "--detach"})), kOk);
+  EXPECT_EQ(purser(Here({"qp", "create", "--class", "bulk", "--detach"})), kOk);
+  const auto creations = sidecar_.creations();
+  ASSERT_EQ(creations.size(), 2u);
+  EXPECT_EQ(creations[0].class_(), "core");
+  EXPECT_EQ(creations[0].cap().max_send_wr(), 100u);
+  EXPECT_EQ(creations[1].class_(), "bulk");
+  EXPECT_EQ(creations[1].cap().ByteSizeLong(), 0u);
+}
+
 TEST_F(CreateTest, CountStopsAtTheFirstRefusalAndHoldsTheRest) {
   sidecar_.SetBudget(3 * kBytes + 100);
   Purser purser;
@@ -172,6 +193,9 @@ TEST(ExitCodeTest, FollowsTheRefusalsReason) {
   for (const auto& [reason, exit_code] :
        {std::pair(v1::REASON_BUDGET, kRefused),
         std::pair(v1::REASON_DEVICE_LIMIT, kRefused),
+        std::pair(v1::REASON_QUEUE_PAIR_COUNT, kRefused),
+        std::pair(v1::REASON_PRESSURE, kRefused),
+        std::pair(v1::REASON_CLASS_SHARE, kRefused),
         std::pair(v1::REASON_INVALID, kUsage),
         std::pair(v1::REASON_CREATE_FAILED, kFailure)}) {
     v1::Refusal refusal;

@@ -56,8 +56,8 @@ class FakeSidecar {
     ledger::Ledger::Format(ledger_state_);
     BudgetInputs inputs;
     inputs.explicit_bytes = options.budget_bytes;
-    admission_ = std::make_unique<Admission>(ledger(),
-                                             DetermineBudget(inputs).value());
+    admission_ =
+        std::make_unique<Admission>(ledger(), DetermineBudget(inputs).value());
     std::vector<Device*> devices;
     for (const auto& device : devices_) devices.push_back(device.get());
     broker_ = Broker::Create(devices, *admission_, counters_,
