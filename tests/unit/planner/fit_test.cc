@@ -48,6 +48,20 @@ TEST(FitTest, ShallowerWhereThereIsLittleInProportion) {
   EXPECT_LE(PlanOn("mlx5", fitted).pod.queues.total(), 20 * kMi);
 }
 
+// To 127, the slots of 106, a fifth more than which is another completion
+// queue.
+TEST(FitTest, SharedCompletionQueuesDoNotGrowByWhatIsRaised) {
+  const Workload workload = Read(
+      "version: v1\n"
+      "completionQueues: [{name: q}]\n"
+      "groups: [{name: a, maxSendWr: 100, maxRecvWr: 0, completionQueue: "
+      "q}]\n");
+  const uint64_t budget = PlanOn("rxe", workload).pod.queues.total();
+  const Workload fitted = Fitted(workload, "rxe", budget);
+  EXPECT_EQ(fitted.groups[0].request.max_send_wr, 106u);
+  EXPECT_EQ(PlanOn("rxe", fitted).pod.queues.total(), budget);
+}
+
 // Over providers and budgets: it fits, and no depth is more than the device
 // takes.
 TEST(FitTest, AlwaysFits) {
