@@ -88,7 +88,7 @@ Json AskFor(const Plan& plan) {
 
 Json SavingsJson(const Report& report) {
   Json list = Json::array();
-  for (const Saving& saving : report.savings)
+  for (const Saving& saving : report.neighbours.savings)
     list.push_back({{"group", saving.group},
                     {"argument", saving.argument},
                     {"from", saving.from},
@@ -136,6 +136,12 @@ Json PlanJson(const Report& report, bool with_queues) {
     json["refusals"].push_back(
         {{"where", refusal.where}, {"text", refusal.text}});
   json["savings"] = SavingsJson(report);
+  json["sameCost"] = Json::array();
+  for (const SameCost& same : report.neighbours.same_cost)
+    json["sameCost"].push_back({{"group", same.group},
+                                {"argument", same.argument},
+                                {"asked", same.asked},
+                                {"most", same.most}});
   json["warnings"] = plan.warnings;
   return json;
 }

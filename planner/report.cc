@@ -9,7 +9,7 @@
 namespace purser::planner {
 namespace {
 
-constexpr size_t kMostSavings = 10;
+constexpr size_t kMostNeighbours = 10;
 constexpr size_t kMostRefusals = 100;
 
 absl::Status Fill(Report* report) {
@@ -22,7 +22,8 @@ absl::Status Fill(Report* report) {
   auto plan = MakePlan(*report->planned, report->device);
   if (!plan.ok()) return plan.status();
   report->plan = *std::move(plan);
-  report->savings = FindSavings(*report->planned, report->plan, kMostSavings);
+  report->neighbours =
+      FindNeighbours(*report->planned, report->plan, kMostNeighbours);
   return absl::OkStatus();
 }
 

@@ -25,7 +25,7 @@ struct Report {
   std::shared_ptr<const Workload> planned;  // with other depths where fitted
   std::optional<uint64_t> budget;           // to fit into, bytes
   Plan plan;
-  std::vector<Saving> savings;
+  Neighbours neighbours;
 
   bool refused() const { return !status.ok() || !plan.refusals.empty(); }
 };

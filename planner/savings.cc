@@ -31,8 +31,10 @@ class Finder {
   Finder(const Workload& workload, const Plan& plan)
       : workload_(workload), plan_(plan) {}
 
-  std::vector<Saving> Find(size_t most) {
-    for (const size_t index : Largest()) LookAtGroup(index);
+  Neighbours Find(size_t most) {
+    const std::vector<size_t> largest = Largest();
+    for (size_t i = 0; i < largest.size(); ++i)
+      LookAtGroup(largest[i], i < most);
     for (size_t i = 0; i < Few(plan_.completion_queues.size()); ++i)
       LookAtCompletionQueues(i);
     for (size_t i = 0; i < Few(plan_.shared_receive_queues.size()); ++i)
@@ -41,7 +43,7 @@ class Finder {
         savings_.begin(), savings_.end(),
         [](const Saving& a, const Saving& b) { return a.bytes > b.bytes; });
     if (savings_.size() > most) savings_.resize(most);
-    return std::move(savings_);
+    return {std::move(savings_), std::move(same_cost_)};
   }
 
  private:
@@ -61,7 +63,7 @@ class Finder {
     return order;
   }
 
-  void LookAtGroup(size_t index) {
+  void LookAtGroup(size_t index, bool with_same_cost) {
     const Group& group = workload_.groups[index];
     if (plan_.groups[index].each.refusal) return;
     const queue_memory::Cliffs cliffs = queue_memory::QueuePairCliffs(
@@ -73,6 +75,8 @@ class Finder {
       Consider(group.name, queue_memory::ArgumentName(argument),
                ValueOf(group.request, argument), cliffs.memory,
                cliffs.of(argument).below, group.count);
+    for (const Argument argument : queue_memory::kArguments)
+      if (with_same_cost) NoteSameCost(group, argument, cliffs.of(argument));
     const uint64_t saved = Saves(cliffs.memory, cliffs.plain_send_ops);
     if (saved > 0)
       savings_.push_back({.group = group.name,
@@ -80,6 +84,18 @@ class Finder {
                           .from = "what ibv_create_qp implies",
                           .to = "send, write, read alone",
                           .bytes = saved * group.count});
+  }
+
+  // What is not asked for at all is not wanted.
+  void NoteSameCost(const Group& group, Argument argument,
+                    const queue_memory::Plateau& plateau) {
+    const uint32_t asked = ValueOf(group.request, argument);
+    const bool looked_at = plateau.most != UINT32_MAX;
+    if (asked == 0 || !looked_at || plateau.most == asked) return;
+    same_cost_.push_back({.group = group.name,
+                          .argument = queue_memory::ArgumentName(argument),
+                          .asked = asked,
+                          .most = plateau.most});
   }
 
   void LookAtCompletionQueues(size_t index) {
@@ -119,12 +135,13 @@ class Finder {
   const Workload& workload_;
   const Plan& plan_;
   std::vector<Saving> savings_;
+  std::vector<SameCost> same_cost_;
 };
 
 }  // namespace
 
-std::vector<Saving> FindSavings(const Workload& workload, const Plan& plan,
-                                size_t most) {
+Neighbours FindNeighbours(const Workload& workload, const Plan& plan,
+                          size_t most) {
   return Finder(workload, plan).Find(most);
 }
 

@@ -55,6 +55,7 @@ class Table {
     Sums();
     ToAskFor();
     Savings();
+    SameCost();
     Warnings();
     return text_;
   }
@@ -227,13 +228,24 @@ class Table {
   }
 
   void Savings() {
-    if (report_.savings.empty()) return;
+    if (report_.neighbours.savings.empty()) return;
     text_ += "\nsavings, each by itself\n";
     TextTable table("llrlrl", 2);
-    for (const Saving& saving : report_.savings)
+    for (const Saving& saving : report_.neighbours.savings)
       table.Row({saving.group, saving.argument, saving.from, "-> " + saving.to,
                  FormatBytes(saving.bytes),
                  fmt::format("of {}", FormatBytes(plan_.pod.queues.total()))});
+    text_ += table.Text();
+  }
+
+  void SameCost() {
+    if (report_.neighbours.same_cost.empty()) return;
+    text_ += "\nfor the same, each by itself\n";
+    TextTable table("llrl", 2);
+    for (const auto& [group, argument, asked, most] :
+         report_.neighbours.same_cost)
+      table.Row({group, argument, FormatCount(asked),
+                 fmt::format("-> {}", FormatCount(most))});
     text_ += table.Text();
   }
 

@@ -52,6 +52,8 @@ TEST(ReportTest, Table) {
                                "rdma/wqe-mib that the node advertises"));
   EXPECT_THAT(table, HasSubstr("in request and limit of a container"));
   EXPECT_THAT(table, HasSubstr("savings, each by itself\n  a  max_send_wr"));
+  EXPECT_THAT(table,
+              HasSubstr("\nfor the same, each by itself\n  a  max_send_wr"));
   EXPECT_THAT(table, HasSubstr("warning: 4.5 MiB of each pod lie in the "
                                "kernel"));
 }
@@ -161,6 +163,8 @@ TEST(ReportTest, JsonHasTheFiguresOfThePlan) {
   EXPECT_EQ(plan["sharedReceiveQueues"][0]["entries"], 100);
   EXPECT_EQ(plan["classes"][0]["name"], "core");
   EXPECT_FALSE(plan["savings"].empty());
+  EXPECT_EQ(plan["sameCost"][0]["argument"], "max_send_wr");
+  EXPECT_GT(plan["sameCost"][0]["most"], plan["sameCost"][0]["asked"]);
   EXPECT_FALSE(plan["warnings"].empty());
   EXPECT_TRUE(plan["refusals"].empty());
 }

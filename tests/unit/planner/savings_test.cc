@@ -17,7 +17,7 @@ using testing::IsEmpty;
 
 std::vector<Saving> SavingsOn(std::string_view profile,
                               const Workload& workload) {
-  return FindSavings(workload, PlanOn(profile, workload), 10);
+  return FindNeighbours(workload, PlanOn(profile, workload), 10).savings;
 }
 
 auto Is(const std::string& argument, const std::string& from,
@@ -70,6 +70,26 @@ TEST(SavingsTest, SharedQueues) {
   const auto savings = SavingsOn("rxe", workload);
   EXPECT_THAT(savings, Contains(Is("cqe", "4096", "4095")));
   EXPECT_THAT(savings, Contains(Is("srq max_wr", "1024", "1023")));
+}
+
+TEST(SavingsTest, WhatCouldBeHadForTheSame) {
+  const auto same_cost = [](std::string_view profile,
+                            const std::string& group) {
+    const Workload workload = Read(Groups("- " + group + "\n"));
+    std::string text;
+    for (const SameCost& same :
+         FindNeighbours(workload, PlanOn(profile, workload), 10).same_cost)
+      text += fmt::format("{} {}-{} ", same.argument, same.asked, same.most);
+    return text;
+  };
+  EXPECT_EQ(same_cost("rxe",
+                      "{name: a, maxSendWr: 256, maxSendSge: 4, "
+                      "maxRecvWr: 256}"),
+            "max_send_wr 256-511 max_send_sge 4-19 max_recv_wr 256-511 ");
+  EXPECT_EQ(same_cost("mlx5",
+                      "{name: a, maxSendWr: 4096, maxSendSge: 8, "
+                      "maxRecvWr: 0}"),
+            "max_send_wr 4096-6553 max_send_sge 8-20 ");
 }
 
 TEST(SavingsTest, ManyGroupsAreCut) {
