@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the chart share: rendering it, alone and as a dependency, and the files beside it."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -45,6 +47,51 @@ def dependent(directory, overrides, purser=None):
     with open(os.path.join(chart, "values.yaml"), "w", encoding="utf-8") as file:
         yaml.safe_dump(values, file)
     return chart
+
+
+def parse(text):
+    """The values of a --set-json that names no element of a list."""
+    values, rest = {}, text
+    while rest:
+        path, rest = rest.split("=", 1)
+        value, end = json.JSONDecoder().raw_decode(rest)
+        rest = rest[end:].removeprefix(",")
+        at = values
+        *names, last = path.split(".")
+        for name in names:
+            at = at.setdefault(name, {})
+        at[last] = value
+    return values
+
+
+class Many:
+    """The chart as so many dependencies of one, each with values of its own: what takes Helm once instead of hundreds of times."""
+
+    def __init__(self, all_values):
+        with tempfile.TemporaryDirectory() as directory:
+            os.mkdir(os.path.join(directory, "charts"))
+            os.symlink(CHART, os.path.join(directory, "charts/purser"))
+            names = [f"c{number}" for number in range(len(all_values))]
+            dependencies = [{"name": "purser", "alias": name, "version": ">= 0.1.0"} for name in names]
+            for name, content in (("Chart", {"apiVersion": "v2", "name": "many", "version": "1.0.0", "dependencies": dependencies}),
+                                  ("values", dict(zip(names, all_values)))):
+                with open(os.path.join(directory, name + ".yaml"), "w", encoding="utf-8") as file:
+                    json.dump(content, file)
+            self.done = helm("template", "x", directory)
+
+    def faults(self):
+        """What the schema has against each, by its number."""
+        sections = re.split(r"^c(\d+):\n", self.done.stderr, flags=re.MULTILINE)
+        return {int(number): text for number, text in zip(sections[1::2], sections[2::2])}
+
+    def documents(self):
+        """Those of each, by its number, where none was refused."""
+        documents = {}
+        for document in yaml.load_all(self.done.stdout, yaml.CSafeLoader):
+            if document:
+                number = int(document["metadata"]["labels"]["app.kubernetes.io/name"][1:])
+                documents.setdefault(number, []).append(document)
+        return documents
 
 
 def cases(name):

@@ -16,7 +16,14 @@ def granted(values="nameOverride="):
     security = container["securityContext"]
     names = {"hostPID": "host pid namespace", "hostNetwork": "host network", "hostIPC": "host ipc namespace"}
     found = {name for key, name in names.items() if pod.get(key)}
-    found |= set(security["capabilities"].get("add", []))
+    assert security["readOnlyRootFilesystem"]
+    if security.get("privileged"):
+        assert set(security) == {"runAsUser", "readOnlyRootFilesystem", "privileged"}, "privileged excludes the rest"
+        found.add("privileged")
+    else:
+        assert security["capabilities"]["drop"] == ["ALL"] and security["allowPrivilegeEscalation"] is False
+        assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+        found |= set(security["capabilities"].get("add", []))
     found |= {"no AppArmor profile"} if security.get("appArmorProfile") == {"type": "Unconfined"} else set()
     mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
     for volume in pod["volumes"]:
@@ -59,7 +66,13 @@ class Privileges(unittest.TestCase):
         registry = "/var/lib/kubelet/plugins_registry"
         self.assertEqual(granted("devicePlugin.registration=auto"), base | {registry})
         self.assertEqual(granted("devicePlugin.registration=plugins-registry"), base - {"/var/lib/kubelet/device-plugins"} | {registry})
+        self.assertEqual(granted("devicePlugin.openDevices=true"), base | {"privileged"})
+        self.assertEqual(granted("devicePlugin.openDevices=true,devicePlugin.nodeView.hostPID=true,devicePlugin.nodeView.sysPtrace=true"),
+                         base | {"privileged", "host pid namespace"})
         self.assertEqual(granted("devicePlugin.hostNetwork=true"), base | {"host network"})
+        self.assertEqual(granted("config.cdi.enabled=true"), base | {"/var/run/cdi"})
+        self.assertEqual(granted("config.cdi.enabled=true,config.cdi.directory=/etc/cdi/"), base | {"/etc/cdi"})
+        self.assertEqual(granted("config.cdi.enabled=false"), base)
 
     def test_no_directory_is_mounted_that_the_plugin_is_not_told_of(self):
         for way in ("kubelet-socket", "plugins-registry", "auto"):
@@ -98,7 +111,7 @@ class Privileges(unittest.TestCase):
         with open(os.path.join(CHART, "values.yaml"), encoding="utf-8") as file:
             values = yaml.safe_load(file)["devicePlugin"]
         table = text[text.index("## Privileges"):text.index("## Upgrade")]
-        for switch, default in [("hostNetwork", values["hostNetwork"]), *((f"nodeView.{name}", on) for name, on in values["nodeView"].items())]:
+        for switch, default in [*((name, values[name]) for name in ("hostNetwork", "openDevices")), *((f"nodeView.{name}", on) for name, on in values["nodeView"].items())]:
             with self.subTest(switch):
                 self.assertRegex(table, rf"\| `{switch}` \| {'on' if default else 'off'} \|")
         for word in ("`device-plugins`", "`/dev`", "uid 0", "`SYS_PTRACE`", "`NET_ADMIN`", "`IPC_LOCK`"):

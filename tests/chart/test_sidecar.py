@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The template of the sidecar: its memory, and what charts may give to it."""
 
-import concurrent.futures
 import json
 import os
 import re
@@ -10,7 +9,26 @@ import unittest
 
 import yaml
 
-from chart import CHART, cases, dependent, helm, render, sidecar
+from chart import CHART, cases, dependent, helm, of_kind, parse, render, sidecar
+
+
+def broken(wanted):
+    """What the template's rules say of (key, value) each."""
+    with tempfile.TemporaryDirectory() as directory:
+        chart = dependent(directory, {})
+        with open(os.path.join(chart, "templates/rules.yaml"), "w", encoding="utf-8") as file:
+            file.write("""{{- $rules := include "purser.sidecarRules" . | fromYaml }}
+{{- $results := list }}
+{{- range .Values.cases }}
+{{- $rule := get $rules (first .) }}
+{{- $results = append $results (dict "breaks" (include "purser.breaksRule" (dict "rule" $rule "value" (last .))) "must" $rule.must) }}
+{{- end }}
+{apiVersion: v1, kind: ConfigMap, metadata: {name: rules}, data: {{ $results | toJson }}}
+""")
+        values = os.path.join(directory, "cases.json")
+        with open(values, "w", encoding="utf-8") as file:
+            json.dump({"cases": wanted}, file)
+        return of_kind(render("--values", values, "--show-only", "templates/rules.yaml", chart=chart), "ConfigMap", "rules")["data"]
 
 
 class Memory(unittest.TestCase):
@@ -29,6 +47,14 @@ class Memory(unittest.TestCase):
             self.assertGreaterEqual(round(limit * fraction * 2**20), units * 2**20, units)
             self.assertLess(fraction * limit - units, 0.0001 * limit + 1e-6)
             self.assertLessEqual(fraction, 1)
+
+    def test_units_of_several_mebibytes(self):
+        container = sidecar(queueMemoryMiB=100, queueMemoryUnitMiB=16)
+        self.assertEqual(container["resources"]["limits"]["rdma/wqe-16mib"], "7")
+        self.assertNotIn("rdma/wqe-mib", container["resources"]["limits"])
+        self.assertEqual(container["resources"]["limits"]["memory"], f"{48 + 112}Mi")
+        fraction = next(float(a.split("=")[1]) for a in container["args"] if a.startswith("--memory-limit-fraction"))
+        self.assertGreaterEqual(fraction * 160, 112)
 
     def test_the_node_reserves(self):
         container = sidecar(queueMemoryMiB=64, reservedBy="node")
@@ -52,30 +78,32 @@ class Template(unittest.TestCase):
         self.assertIn("--log-level=debug", container["args"])
         self.assertEqual(container["resources"]["limits"]["memory"], "48Mi")
 
-    def test_what_the_schema_refuses_is_refused_as_an_override_too(self):
-        """In the same words; and what it takes is taken."""
+    def test_what_the_schema_refuses_the_rules_refuse_too(self):
+        """Of each value of the sidecar, in the same words; and what it takes they take."""
+        wanted = []
+        for name in ("refused_values", "accepted_values"):
+            for case in cases(name):
+                values, text = (*case.split(" | "), "")[:2]
+                values = parse(values)
+                if set(values) == {"sidecar"} and not re.search(r"more than cpuLimit|makes units|not allowed", text):
+                    wanted += [(key, value, text) for key, value in values["sidecar"].items() if value is not None]
+        self.assertGreater(len(wanted), 50)
+        results = broken([(key, value) for key, value, _ in wanted])
+        for (key, value, text), result in zip(wanted, results, strict=True):
+            with self.subTest(key, value=value):
+                self.assertEqual(bool(result["breaks"]), bool(text))
+                self.assertIn(re.sub(r"^.*value must be ('(.*)'$|'?)", r"\2", text), result["must"])
+
+    def test_overrides_are_held_against_the_rules(self):
+        for overrides, text in (({"ipcLock": "false"}, 'template purser.sidecar: ipcLock is "false", and must be true or false, without quotes'),
+                                ({"queueMemoryMiB": 1.9}, "queueMemoryMiB is 1.9, and must be a whole number"),
+                                ({"devices": ["a", "b c"]}, 'devices is \\["a","b c"\\], and must be a list'),
+                                ({"cpuRequest": 2, "cpuLimit": "1500m"}, "cpuRequest, 2, is more than cpuLimit, 1500m")):
+            with self.subTest(overrides), self.assertRaisesRegex(AssertionError, text):
+                sidecar(**overrides)
         with tempfile.TemporaryDirectory() as directory:
-            chart = dependent(directory, {})
-
-            def check(case):
-                value, text = (*case.split(" | "), "")[:2]
-                return value, text, helm("template", chart, "--set-json", value.replace("sidecar.", "overrides.")
-                                         + ",overrides.reservedBy=\"node\"" * ("reservedBy" not in value))
-
-            def wanted(name):
-                return [case for case in cases(name) if all(part.startswith("sidecar.") for part in re.split(r",(?=[a-z])", case.split(" | ")[0]))]
-
-            with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-                for value, text, done in pool.map(check, wanted("refused_values")):
-                    with self.subTest(value):
-                        self.assertNotEqual(done.returncode, 0, "was taken")
-                        # What must be stands in the schema's sentence after a path, here after the value's name.
-                        if "additional properties" not in text:
-                            self.assertIn(re.sub(r"^.*value must be ('(.*)'$|'?)", r"\2", text), done.stderr)
-                        self.assertIn("template purser.sidecar: ", done.stderr)
-                for value, _, done in pool.map(check, wanted("accepted_values")):
-                    with self.subTest(value):
-                        self.assertEqual(done.returncode, 0, done.stderr)
+            done = helm("template", dependent(directory, {"sharedVolumeMiB": 0}))
+            self.assertIn("sharedVolumeMiB is 0, and must be", done.stderr)
 
     def test_each_value_of_the_schema_has_a_rule_with_its_sentence(self):
         with open(os.path.join(CHART, "values.schema.json"), encoding="utf-8") as file:

@@ -9,54 +9,75 @@ import unittest
 
 import yaml
 
-from chart import CHART, cases, helm, of_kind, render, sidecar
+from chart import CHART, Many, cases, helm, of_kind, parse, render, sidecar
+
+
+def of_config(text):
+    """The values of the chart with this configuration, and what has to go with it."""
+    config = json.loads(text)
+    resources = config.get("resources", {})
+    pool = (resources.get("pools") or [{}])[0]
+    units = {"16Mi": 16, "64Gi": 65536, 2097152: 2}
+    return {"config": config,
+            "sidecar": {"hcaResource": f"{pool.get('resourcePrefix') or 'rdma'}/{pool.get('resourceName', 'hca')}",
+                        "queueMemoryUnitMiB": units.get(resources.get("queueMemory", {}).get("unit"), 1)},
+            "devicePlugin": {"hostNetwork": "ifNames" in text or "pfNames" in text}}
+
+
+def alone(values):
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "values.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(values, file)
+        return helm("template", "purser", CHART, "--values", path)
 
 
 class Values(unittest.TestCase):
-    def test_wrong_values_are_refused_with_a_sentence(self):
-        def check(case):
-            value, text = case.split(" | ")
-            return value, text, helm("template", "purser", CHART, "--set-json", value)
-
+    def check_refused(self, wrong):
+        """Of (values, sentence): the schema's all at once, then those that a template refuses."""
+        faults = Many([values for values, _ in wrong]).faults()
+        left = [number for number in range(len(wrong)) if number not in faults]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for value, text, done in pool.map(check, cases("refused_values")):
-                with self.subTest(value):
-                    self.assertNotEqual(done.returncode, 0, "was taken")
-                    self.assertIn(text, done.stderr)
+            for number, done in zip(left, pool.map(lambda number: alone(wrong[number][0]), left)):
+                faults[number] = done.stderr if done.returncode != 0 else "taken"
+        for number, (values, sentence) in enumerate(wrong):
+            with self.subTest(json.dumps(values)):
+                self.assertTrue(sentence)
+                self.assertIn(sentence, faults[number])
+
+    def check_taken(self, good):
+        many = Many(good)
+        if many.done.returncode != 0:
+            for values in good:
+                with self.subTest(json.dumps(values)):
+                    done = alone(values)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+            self.fail(many.done.stderr)
+        return many.documents()
+
+    def test_wrong_values_are_refused_with_a_sentence(self):
+        self.check_refused([(parse(values), text) for values, text in (case.split(" | ") for case in cases("refused_values"))])
 
     def test_good_values_are_taken(self):
-        for value in cases("accepted_values"):
-            with self.subTest(value):
-                render("--set-json", value)
+        self.check_taken([parse(case) for case in cases("accepted_values")])
 
     def test_the_configuration_is_that_of_the_plugin(self):
-        def check(case):
-            verdict, text, sentence = (*case.split(" | "), "")[:3]
-            config = json.loads(text)
-            values = [f"config.{key}={json.dumps(value)}" for key, value in config.items() if key != "resources"]
-            values += [f"config.resources.{key}={json.dumps(value)}" for key, value in config.get("resources", {}).items()]
-            first = (config.get("resources", {}).get("pools") or [{}])[0]
-            values.append(f'sidecar.hcaResource="{first.get("resourcePrefix") or "rdma"}/{first.get("resourceName", "hca")}"')
-            return verdict, text, sentence, helm("template", "purser", CHART, "--set-json", ",".join(values))
+        verdicts = [case.split(" | ") for case in cases("configs")]
+        self.check_refused([(of_config(text), sentence) for verdict, text, sentence in (v for v in verdicts if v[0] == "refused")])
+        taken = [json.loads(text) for verdict, text in (v for v in verdicts if v[0] == "taken")]
+        self.assertEqual(len([v for v in verdicts if v[0] in ("taken", "refused")]), len(verdicts))
+        documents = self.check_taken([of_config(json.dumps(config)) for config in taken])
+        for number, given in enumerate(taken):
+            with self.subTest(json.dumps(given)):
+                made = next(d for d in documents[number] if d["kind"] == "ConfigMap")["data"]["config.yaml"]
+                self.check_config(yaml.safe_load(made), given)
 
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for verdict, text, sentence, done in pool.map(check, cases("configs")):
-                with self.subTest(text):
-                    if verdict == "taken":
-                        self.assertEqual(done.returncode, 0, done.stderr)
-                        self.check_config(done.stdout, json.loads(text))
-                    else:
-                        self.assertNotEqual(done.returncode, 0, "was taken")
-                        self.assertTrue(sentence)
-                        self.assertIn(sentence, done.stderr)
-
-    def check_config(self, rendered, given):
+    def check_config(self, made, given):
         """All of it is in the ConfigMap, each value as it was given."""
-        made = yaml.safe_load(of_kind([d for d in yaml.safe_load_all(rendered) if d], "ConfigMap")["data"]["config.yaml"])
         self.assertEqual(made["version"], "v1")
         for key, value in given.items():
             for inner, expected in value.items() if isinstance(value, dict) else ():
-                found = made[key][inner]
+                found = made[key].get(inner)
                 self.assertEqual({**found, **expected} if isinstance(found, dict) else expected, found)
             if not isinstance(value, dict):
                 self.assertEqual(made[key], value)
@@ -74,6 +95,20 @@ class Values(unittest.TestCase):
                 with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
                     json.dump({"config": {"resources": {"queueMemory": queue_memory}}}, file)
             render("--values", os.path.join(directory, "first"), "--values", os.path.join(directory, "second"))
+
+    def test_a_file_of_another_plugin_arrives_as_it_is(self):
+        text = '  {"configList": [{"resourceName": "hca_a",\n\t"rdmaHcaMax": 63, "devices": ["eth0 # é"]}]}\n\n'
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "config.json")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            made = render("--set-file", "configFile=" + path, "--set", "devicePlugin.resourcePrefix=nvidia.com")
+        self.assertEqual(of_kind(made, "ConfigMap")["data"], {"config.yaml": text})
+        pod = of_kind(made, "DaemonSet")["spec"]["template"]
+        self.assertIn("--resource-prefix=nvidia.com", pod["spec"]["containers"][0]["args"])
+        usual = of_kind(render(), "DaemonSet")["spec"]["template"]
+        self.assertNotEqual(*(p["metadata"]["annotations"]["purser.dev/config-checksum"] for p in (pod, usual)))
+        self.assertFalse([d for d in made if d["kind"] == "Pod"], "it cannot be known whether the test could run")
 
     def test_there_is_a_test_where_it_can_run(self):
         for value, reason in (("config.resources.pools=[]", "no share of rdma/hca is advertised"),

@@ -1,6 +1,9 @@
 {{/* The values of `config` as the device plugin takes them, where more than the schema's patterns is to be known. */}}
 
-{{/* The pools that it makes of these values, as YAML: [{name: rdma/hca, shares: 1000, ifNames: false}]. */}}
+{{/*
+The pools that it makes of these values, as YAML. byNetwork: whether it selects by what is seen from the node's network alone;
+ranges: those of its pfNames.
+*/}}
 {{- define "purser.pools" -}}
 {{- $resources := default dict .Values.config.resources -}}
 {{- $pools := list (dict "resourceName" "hca") -}}
@@ -9,10 +12,19 @@
 {{- range $pools -}}
 {{- $prefix := default "rdma" .resourcePrefix -}}
 {{- $stem := ternary .resourceName (printf "%s_%s" $prefix .resourceName) (eq $prefix "rdma") -}}
+{{- $byNetwork := list -}}
+{{- $ranges := list -}}
+{{- range $selectors := list .selectors .exclude -}}
+{{- range ternary $selectors (list (default dict $selectors)) (kindIs "slice" $selectors) -}}
+{{- $byNetwork = concat $byNetwork (default list .ifNames) (default list .pfNames) -}}
+{{- range .pfNames }}{{ $ranges = concat $ranges (regexFindAll "[0-9]+-[0-9]+" (splitList "#" . | rest | join "") -1) }}{{ end -}}
+{{- end -}}
+{{- end -}}
 {{- $made = append $made (dict
   "name" (printf "%s/%s" $prefix .resourceName)
   "shares" (ternary .rdmaHcaMax 1000 (hasKey . "rdmaHcaMax"))
-  "ifNames" (not (empty (dig "selectors" "ifNames" list .)))
+  "byNetwork" (not (empty $byNetwork))
+  "ranges" $ranges
   "variable" (printf "PURSER_POOL_%s_DEVICES" (regexReplaceAll "[^A-Z0-9]" (upper $stem) "_"))) -}}
 {{- end -}}
 {{- toYaml $made -}}
@@ -32,6 +44,17 @@
 {{- end -}}
 {{- end }}
 
+{{/* Units of queue memory: MiB of one, as text. The schema has held its form. */}}
+{{- define "purser.unitMiB" -}}
+{{- $unit := (default dict (default dict .Values.config.resources).queueMemory).unit -}}
+{{- if kindIs "invalid" $unit }}1{{ else }}{{ divf (include "purser.bytes" $unit | float64) 1048576 }}{{ end -}}
+{{- end }}
+
+{{/* The resource of queue memory whose units have so many MiB. */}}
+{{- define "purser.queueMemoryResource" -}}
+{{- if eq (toString .) "1" }}rdma/wqe-mib{{ else }}{{ printf "rdma/wqe-%vmib" . }}{{ end -}}
+{{- end }}
+
 {{/* A duration in milliseconds, as text; seconds where it has no unit. */}}
 {{- define "purser.milliseconds" -}}
 {{- $sum := 0.0 -}}
@@ -48,6 +71,9 @@
 
 {{/* Why there is no pod for `helm test`; "" if there is one. */}}
 {{- define "purser.noTest" -}}
+{{- if .Values.configFile -}}
+what configFile advertises is not known here
+{{- else -}}
 {{- $queueMemory := default dict (default dict .Values.config.resources).queueMemory -}}
 {{- $shares := 0 -}}
 {{- range include "purser.pools" . | fromYamlArray -}}
@@ -57,7 +83,8 @@
 queue memory is not advertised (config.resources.queueMemory.enabled is false)
 {{- else if not $shares -}}
 no share of {{ .Values.sidecar.hcaResource }} is advertised (config.resources.pools)
-{{- else if and $queueMemory.capacity (lt (include "purser.bytes" $queueMemory.capacity | float64) 2097152.0) -}}
+{{- else if and $queueMemory.capacity (not (hasSuffix "%" (toString $queueMemory.capacity))) (lt (include "purser.bytes" $queueMemory.capacity | float64) 2097152.0) -}}
 it takes 2 MiB of queue memory (config.resources.queueMemory.capacity is {{ $queueMemory.capacity }})
+{{- end -}}
 {{- end -}}
 {{- end }}

@@ -13,7 +13,9 @@ Works in this chart and in one that has it as a dependency (named purser, device
 {{- define "purser.sidecar" -}}
 {{- $made := include "purser.sidecarValues" . | fromJson -}}
 {{- $sidecar := $made.values -}}
-{{- $queueMemory := int64 $sidecar.queueMemoryMiB -}}
+{{- $unit := int64 $sidecar.queueMemoryUnitMiB -}}
+{{- $units := div (add $sidecar.queueMemoryMiB $unit -1) $unit -}}
+{{- $queueMemory := mul $units $unit -}}
 {{- $memory := int64 $sidecar.baseMemoryMiB -}}
 {{- if eq $sidecar.reservedBy "sidecar" }}{{ $memory = add $memory $queueMemory }}{{ end -}}
 - name: purser-sidecar
@@ -53,7 +55,7 @@ Works in this chart and in one that has it as a dependency (named purser, device
       cpu: {{ . | quote }}
       {{- end }}
       memory: {{ $memory }}Mi
-      rdma/wqe-mib: {{ $queueMemory | quote }}
+      {{ include "purser.queueMemoryResource" $unit }}: {{ $units | quote }}
       {{ $sidecar.hcaResource | quote }}: "1"
   securityContext:
     allowPrivilegeEscalation: false

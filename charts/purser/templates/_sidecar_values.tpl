@@ -9,9 +9,14 @@ queueMemoryMiB:
   least: 1
   most: 205019
   must: a whole number of MiB, at least 1 and at most 205019 (what a node can have), without a unit (64, not 64Mi or 0.5)
+queueMemoryUnitMiB:
+  json: '^[0-9]{1,9}$'
+  least: 1
+  most: 65536
+  must: a whole number of MiB from 1 to 65536, that of config.resources.queueMemory.unit
 hcaResource:
   json: '^"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"$'
-  not: '^"rdma/wqe-mib"$'
+  not: '^"rdma/(wqe-[0-9]*mib|qp(-[0-9]*)?)"$'
   must: the resource of a pool with its prefix, such as rdma/hca
 devices:
   list: true
