@@ -148,7 +148,10 @@ void Adjudicator::AddLeases(uint32_t slot, Leases& leases) {
     if (!Decode(image_, purser_ledger_slot_word(slot, i), value))
       value = known ? seen.words[i] : PURSER_LEDGER_MAX;
     leases.held[i] += value;
-    unknown = unknown || value == PURSER_LEDGER_MAX;
+    if (value == PURSER_LEDGER_MAX)
+      unknown = true;
+    else
+      leases.known[i] += value;
   }
   if (unknown) ++leases.slots_unknown;
 }

@@ -20,7 +20,8 @@ namespace purser::ledger {
 using Amounts = std::array<uint64_t, PURSER_LEDGER_AMOUNTS>;
 
 struct Leases {
-  Amounts held = {};  // sums; 48 bits where nothing is unknown
+  Amounts held = {};   // sums, with PURSER_LEDGER_MAX for what is unknown
+  Amounts known = {};  // without it
   uint32_t slots_taken = 0;
   uint32_t slots_unknown = 0;  // of these: held is unknown, nothing is left
 };

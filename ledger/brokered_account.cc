@@ -19,10 +19,11 @@ bool Wraps(Charge charge) {
 BrokeredAccount::BrokeredAccount(LedgerState& state, Adjudicator& adjudicator)
     : own_(&state), adjudicator_(adjudicator) {}
 
-int BrokeredAccount::SetBounds(uint64_t total_bound, uint64_t container_bound) {
-  own_.SetBounds(total_bound, container_bound);
+int BrokeredAccount::SetBounds(uint64_t total_bound, uint64_t container_bound,
+                               uint64_t lease_bound) {
+  own_.SetBounds(total_bound, container_bound, lease_bound);
   return adjudicator_.SetBudget(
-      {total_bound, container_bound, kUnlimited, kUnlimited});
+      {total_bound, container_bound, kUnlimited, lease_bound});
 }
 
 int BrokeredAccount::Publish(const Amounts& claim) {
@@ -43,6 +44,9 @@ ReserveResult BrokeredAccount::Exceeds(const Leases& leases,
                       (all <= bound && needed <= bound - all);
     return fits ? ReserveResult{} : ReserveResult{which, needed, all, bound};
   };
+  const ReserveResult count = exceeds(
+      Bound::kLeases, own.leases, own.lease_bound, PURSER_LEDGER_QUEUE_PAIRS);
+  if (!count.ok()) return count;
   const ReserveResult total = exceeds(Bound::kTotal, own.held.total(),
                                       own.total_bound, PURSER_LEDGER_ALL_BYTES);
   if (!total.ok()) return total;

@@ -19,7 +19,8 @@ class BrokeredAccount {
   // `state` is formatted and, as `adjudicator`, outlives this.
   BrokeredAccount(LedgerState& state, Adjudicator& adjudicator);
 
-  int SetBounds(uint64_t total_bound, uint64_t container_bound);
+  int SetBounds(uint64_t total_bound, uint64_t container_bound,
+                uint64_t lease_bound = kUnlimited);
 
   // As Ledger's; `held` in a refusal includes the leases in the file.
   ReserveResult Reserve(Charge charge);

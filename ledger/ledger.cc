@@ -105,12 +105,15 @@ void Ledger::Format(LedgerState& state) {
 
 void Ledger::SetBounds(uint64_t total_bound, uint64_t container_bound,
                        uint64_t lease_bound) {
+  if (gate_ != nullptr)
+    return gate_->SetBounds(total_bound, container_bound, lease_bound);
   state_->total_bound = total_bound;
   state_->container_bound = container_bound;
   state_->lease_bound = lease_bound;
 }
 
 ReserveResult Ledger::Reserve(Charge charge) {
+  if (gate_ != nullptr) return gate_->Reserve(charge);
   ReserveResult result =
       Wraps(charge)
           ? RefuseUnrepresentable(*state_)
@@ -124,6 +127,7 @@ ReserveResult Ledger::Reserve(Charge charge) {
 }
 
 ReserveResult Ledger::Commit(Charge reserved, Charge actual) {
+  if (gate_ != nullptr) return gate_->Commit(reserved, actual);
   if (Wraps(actual)) return RefuseUnrepresentable(*state_);
   const ReserveResult result =
       Add(*state_, Excess(actual.total(), reserved.total()),
@@ -135,6 +139,7 @@ ReserveResult Ledger::Commit(Charge reserved, Charge actual) {
 }
 
 void Ledger::Release(Charge charge) {
+  if (gate_ != nullptr) return gate_->Release(charge);
   Subtract(*state_, charge.total(), charge.container);
   Subtract(state_->leases, 1);
 }
@@ -142,7 +147,9 @@ void Ledger::Release(Charge charge) {
 Balance Ledger::balance() const {
   const uint64_t container = state_->container_held;
   const uint64_t total = state_->total_held;
-  return {.held = {.container = container, .node = Excess(total, container)},
+  const Charge leased = gate_ != nullptr ? gate_->Leased() : Charge{};
+  return {.held = {.container = container + leased.container,
+                   .node = Excess(total, container) + leased.node},
           .total_bound = state_->total_bound,
           .container_bound = state_->container_bound,
           .lease_bound = state_->lease_bound,

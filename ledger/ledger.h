@@ -71,6 +71,22 @@ struct Balance {
   uint64_t leases, reserves_granted, reserves_refused, peak_total_held;
 };
 
+// Where others hold leases beside an account: reserves of it go through here,
+// so that what they hold counts too. Each method may be called from any thread.
+class Gate {
+ public:
+  virtual void SetBounds(uint64_t total_bound, uint64_t container_bound,
+                         uint64_t lease_bound) = 0;
+  virtual ReserveResult Reserve(Charge charge) = 0;
+  virtual ReserveResult Commit(Charge reserved, Charge actual) = 0;
+  virtual void Release(Charge charge) = 0;
+  // What others hold, as far as it is known.
+  virtual Charge Leased() const = 0;
+
+ protected:
+  ~Gate() = default;
+};
+
 // View of a LedgerState; copies are views of the same state. Every method may
 // be called from any thread.
 class Ledger {
@@ -78,7 +94,9 @@ class Ledger {
   // Makes `state` a fresh, empty account without bounds (kUnlimited).
   static void Format(LedgerState& state);
   // Null: no account; the view may only be assigned to.
-  explicit Ledger(LedgerState* state) : state_(state) {}
+  // `gate`, if any, changes the state for this view, and outlives it.
+  explicit Ledger(LedgerState* state, Gate* gate = nullptr)
+      : state_(state), gate_(gate) {}
 
   // Lowering a bound below what is held is allowed: nothing more is granted
   // until enough is released.
@@ -96,11 +114,13 @@ class Ledger {
   void Release(Charge charge);
 
   // Each figure is exact by itself; beside concurrent changes they are not of
-  // one instant, and held.node (total less container) is momentary.
+  // one instant, and held.node (total less container) is momentary. `held`
+  // includes what is leased beyond the gate.
   Balance balance() const;
 
  private:
   LedgerState* state_;
+  Gate* gate_;
 };
 
 }  // namespace purser::ledger

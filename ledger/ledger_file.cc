@@ -38,7 +38,7 @@ bool Blank(const Image& image) {
 OpenOutcome Judge(const Image& image) {
   if (image[0] == PURSER_LEDGER_MAGIC) {
     if (image[1] == PURSER_LEDGER_VERSION) return {};
-    return {.fault = FileFault::kVersion, .found = image[1]};
+    return {.fault = FileFault::kOtherVersion, .found = image[1]};
   }
   if (HasStates(image) || Blank(image)) return {};
   return {.fault = FileFault::kNotALedger};
@@ -158,7 +158,11 @@ OpenOutcome LedgerFile::Create() {
 int LedgerFile::Read(uint32_t index, uint64_t* words, uint32_t count) const {
   uint64_t done;
   const int error = Transfer(true, fd_, index, words, count, &done);
-  for (uint64_t i = error ? 0 : done / 8; i < count; ++i) words[i] = 0;
+  // A word that is there in part keeps it: nothing that is in the file looks
+  // like an empty one.
+  char* bytes = reinterpret_cast<char*>(words);
+  for (uint64_t i = error ? 0 : done; i < uint64_t{count} * 8; ++i)
+    bytes[i] = 0;
   return error;
 }
 

@@ -24,7 +24,7 @@ enum class FileFault : uint8_t {
   kForeignOwner,  // `found`: its uid
   kInUse,         // another sidecar holds it
   kNotALedger,    // other content
-  kVersion,       // `found`: its version
+  kOtherVersion,  // `found`: its version
   kAllocate,      // `error`: no room for PURSER_LEDGER_BYTES
   kCreate,        // `error`
 };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "ledger/purser_ledger_layout.h"
 #include "queue_memory/fit.h"
 #include "sidecar/admission_refusal.h"
 #include "spdlog/fmt/fmt.h"
@@ -326,6 +327,8 @@ Refusal Admission::RefuseByBudget(const DeviceTraits& device,
                                   const queue_memory::QueueMemory& needed,
                                   const ledger::ReserveResult& result,
                                   const Owner& owner) const {
+  if (result.held >= PURSER_LEDGER_MAX && result.needed < PURSER_LEDGER_MAX)
+    return UnknownLeases(Describe(device, request), result);
   const std::shared_ptr<const Budget> budget = this->budget();
   if (result.refused_by == ledger::Bound::kLeases)
     return OverQueuePairCount(Describe(device, request), *budget, result);

@@ -207,6 +207,23 @@ Refusal OverProviderLimit(const std::string& what, const DeviceTraits& device,
   return refusal;
 }
 
+Refusal UnknownLeases(const std::string& what,
+                      const ledger::ReserveResult& result) {
+  Refusal refusal;
+  refusal.reason = RefusalReason::kBudget;
+  refusal.needed_bytes = result.needed;
+  refusal.budget_bytes = result.bound;
+  refusal.limit = "ledger";
+  refusal.remedy =
+      "look at the sidecar's log: restart the processes of the pod that have "
+      "queue pairs of their own, or make room in the shared volume";
+  refusal.message = fmt::format(
+      "{}: what is left of {} bytes is not known, since the ledger file was "
+      "damaged or cannot be written; {}",
+      what, FormatCount(result.bound), refusal.remedy);
+  return refusal;
+}
+
 Refusal OverQueuePairCount(const std::string& what, const Budget& budget,
                            const ledger::ReserveResult& result) {
   Refusal refusal;

@@ -33,6 +33,10 @@ Refusal OverProviderLimit(const std::string& what, const DeviceTraits& device,
                           const queue_memory::QueuePairRequest& request,
                           const queue_memory::Refusal& by);
 
+// The leases in the ledger file are not known, so none may be granted.
+Refusal UnknownLeases(const std::string& what,
+                      const ledger::ReserveResult& result);
+
 // `bound` has less left than `needed` counts there. `largest_max_send_wr`: what
 // would fit, 0 for none.
 // More queue pairs than rdma/qp units allot.

@@ -15,6 +15,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "sidecar/device_choice.h"
+#include "sidecar/ledger_metrics.h"
 #include "sidecar/shared_volume.h"
 
 namespace purser::sidecar {
@@ -43,9 +44,7 @@ void LogDevice(const Device& device) {
 
 }  // namespace
 
-App::App(Config config) : config_(std::move(config)) {
-  ledger::Ledger::Format(ledger_state_);
-}
+App::App(Config config) : config_(std::move(config)) {}
 
 App::~App() { Stop(); }
 
@@ -89,8 +88,9 @@ absl::StatusOr<Budget> App::ReadBudget(const Environment& environment) const {
 absl::Status App::SetBudget(const Environment& environment) {
   PURSER_ASSIGN_OR_RETURN(Budget budget, ReadBudget(environment));
   LogBudget("budget", budget);
-  admission_.emplace(ledger::Ledger(&ledger_state_), std::move(budget),
-                     config_.classes);
+  PURSER_ASSIGN_OR_RETURN(ledger_, PodLedger::Open(config_.shared_volume));
+  admission_.emplace(ledger_->ledger(), std::move(budget), config_.classes);
+  ledger_->Start();
   return absl::OkStatus();
 }
 
@@ -118,8 +118,8 @@ absl::Status App::ServeClients() {
                       .proc_root = config_.proc_root});
   if (!broker.ok()) return AsRuntimeFailure(broker.status());
   broker_ = *std::move(broker);
-  service_ = std::make_unique<Service>(*broker_, ledger::Ledger(&ledger_state_),
-                                       *admission_, counters_);
+  service_ = std::make_unique<Service>(*broker_, ledger_->ledger(), *admission_,
+                                       counters_);
 
   const std::string socket = config_.SocketPath();
   grpc::ServerBuilder builder;
@@ -149,9 +149,11 @@ absl::Status App::ServeMetrics() {
       http_server_,
       base::HttpServer::Create(
           config_.metrics_address,
-          {{"/metrics", base::MetricsHandler({std::make_shared<Metrics>(
-                            *broker_, ledger::Ledger(&ledger_state_),
-                            *admission_, counters_, PURSER_VERSION)})},
+          {{"/metrics",
+            base::MetricsHandler({std::make_shared<Metrics>(
+                                      *broker_, ledger_->ledger(), *admission_,
+                                      counters_, PURSER_VERSION),
+                                  std::make_shared<LedgerMetrics>(*ledger_)})},
            {"/healthz", alive},
            {"/readyz", ready}}));
   return absl::OkStatus();
@@ -174,6 +176,7 @@ void App::Stop() {
   limits_.reset();
   broker_.reset();
   devices_.clear();
+  if (ledger_ != nullptr) ledger_->Stop();
 }
 
 }  // namespace purser::sidecar

@@ -2,14 +2,14 @@
 //
 // The sidecar, wired: the one place where its parts meet.
 //
-//   clients ─▶ gRPC server ─▶ Service ─▶ Broker ─▶ Admission ─▶ Ledger
+//   clients ─▶ gRPC server ─▶ Service ─▶ Broker ─▶ Admission ─▶ PodLedger
 //   (unix socket)                          ├─▶ QueuePairs ─▶ Device ─▶ Verbs
 //                                          └─▶ Regions      ▲
 //   cgroup, meminfo, PSI ─▶ LimitsWatch ───────────────┘
 //   Prometheus ─▶ HTTP server ─▶ Metrics, which reads all of them at a scrape
 //
 // Owned by the main thread. Create() returns a sidecar that serves; when it
-// fails, nothing is left behind.
+// fails, nothing is left behind but the ledger's file.
 #pragma once
 
 #include <memory>
@@ -30,6 +30,7 @@
 #include "sidecar/device.h"
 #include "sidecar/limits_watch.h"
 #include "sidecar/metrics.h"
+#include "sidecar/pod_ledger.h"
 #include "sidecar/service.h"
 
 namespace purser::sidecar {
@@ -62,7 +63,7 @@ class App {
 
   const Config config_;
   Counters counters_;
-  ledger::LedgerState ledger_state_;
+  std::unique_ptr<PodLedger> ledger_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::optional<Admission> admission_;
   std::unique_ptr<Broker> broker_;

@@ -2,6 +2,7 @@
 //
 // The sidecar as a process: how it starts, why it does not, how it ends, and
 // what is left when it or a client is killed.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,10 +15,13 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -102,6 +106,14 @@ class SidecarProcessTest : public ::testing::Test {
     const grpc::Status status = GetBudget(response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response.used().node_bytes() + response.used().container_bytes();
+  }
+
+  bool BecomesUsed(uint64_t bytes) const {
+    for (const auto end = Clock::now() + kLong; Clock::now() < end;) {
+      if (UsedBytes() == bytes) return true;
+      std::this_thread::sleep_for(20ms);
+    }
+    return false;
   }
 
   static int MetricsPort(const Process& sidecar) {
@@ -225,6 +237,60 @@ TEST_F(SidecarProcessTest, ASecondOneOnTheSocketDoesNotStart) {
   EXPECT_EQ(UsedBytes(), 0u) << "the first goes on serving";
 }
 
+// An application with queue pairs of its own, in the ledger file.
+TEST_F(SidecarProcessTest, LeasesOfApplicationsCountAndOutliveTheSidecar) {
+  Process sidecar = StartServing();
+  Process application(
+      {LEDGER_WORKER, tree_.path("run/ledger"), "reserve", "1000000", "hold"});
+  ASSERT_TRUE(application.WaitForOutput("holding", kLong))
+      << application.output();
+  EXPECT_TRUE(BecomesUsed(2'000'000));
+  Process other(
+      {LEDGER_WORKER, tree_.path("run/ledger"), "reserve", "4000000"});
+  EXPECT_EQ(other.Wait(kLong), 3) << "8 MB of the 8 MiB would be over";
+
+  sidecar.Signal(SIGKILL);
+  sidecar.Wait(kLong);
+  Process next = StartServing();
+  EXPECT_TRUE(BecomesUsed(2'000'000));
+  EXPECT_THAT(Get(next, "/metrics"),
+              AllOf(HasSubstr("purser_ledger_lease_bytes{charged_to=\"node\"} "
+                              "1000000\n"),
+                    HasSubstr("purser_ledger_slots_taken 1\n"),
+                    HasSubstr("purser_ledger_sound 1\n")));
+  application.Signal(SIGKILL);
+  EXPECT_TRUE(BecomesUsed(0));
+}
+
+// Over the ledger file, by random words and truncations.
+TEST_F(SidecarProcessTest, WhatIsScribbledCostsNeitherTheSidecarNorItsClients) {
+  Process sidecar = StartServing();
+  Process client({SIDECAR_CLIENT, socket(), "5"});
+  ASSERT_TRUE(client.WaitForOutput("holding 5", kLong)) << client.output();
+  const uint64_t used = UsedBytes();
+  const base::FileDescriptor file(
+      open(tree_.path("run/ledger").c_str(), O_RDWR));
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    const uint64_t word = random();
+    const off_t offset = static_cast<off_t>(random() % 36864);
+    ASSERT_GE(pwrite(file.get(), &word, sizeof(word), offset), 0);
+    if (i % 1000 == 0) {
+      ASSERT_EQ(ftruncate(file.get(), offset), 0);
+      ASSERT_GE(UsedBytes(), used);
+    }
+  }
+  EXPECT_TRUE(BecomesUsed(used));
+  EXPECT_THAT(Get(sidecar, "/metrics"),
+              HasSubstr("purser_ledger_slots_unknown 0\n"));
+  client.Signal(SIGKILL);
+  EXPECT_TRUE(BecomesUsed(0));
+  Process next({SIDECAR_CLIENT, socket(), "5"});
+  EXPECT_TRUE(next.WaitForOutput("holding 5", kLong)) << next.output();
+  sidecar.Signal(SIGTERM);
+  EXPECT_EQ(sidecar.Wait(kLong), 0) << sidecar.output();
+}
+
 TEST_F(SidecarProcessTest, BadConfigurationIsCode2WithAllFaults) {
   const Ended ended = Fails({"--budgt=8Mi", "--log-level=loud"});
   EXPECT_EQ(ended.code, 2);
@@ -256,6 +322,12 @@ TEST_F(SidecarProcessTest, WhatIsMissingIsCode1AndNamed) {
       Fails({"--budget=8Mi", "--shared-volume=" + tree_.path("nowhere")});
   EXPECT_EQ(no_volume.code, 1);
   EXPECT_THAT(no_volume.output, HasSubstr(tree_.path("nowhere")));
+  tree_.Directory("other/ledger");
+  const Ended no_ledger =
+      Fails({"--budget=8Mi", "--shared-volume=" + tree_.path("other")});
+  EXPECT_EQ(no_ledger.code, 1);
+  EXPECT_THAT(no_ledger.output, AllOf(HasSubstr(tree_.path("other/ledger")),
+                                      HasSubstr("no regular file")));
   const Ended other_device = Fails({"--budget=8Mi", "--device=mlx5_7"});
   EXPECT_EQ(other_device.code, 1);
   EXPECT_THAT(other_device.output,
@@ -270,9 +342,11 @@ TEST_F(SidecarProcessTest, WhatIsMissingIsCode1AndNamed) {
 TEST_F(SidecarProcessTest, AFailedStartLeavesNoSocketAndNoObjects) {
   Process sidecar = StartServing();
   const std::string port = std::to_string(MetricsPort(sidecar));
-  const std::string other = tree_.path("run/other.sock");
-  const Ended taken = Fails({"--budget=8Mi", "--socket=" + other,
-                             "--metrics-address=127.0.0.1:" + port});
+  tree_.Directory("other");
+  const std::string other = tree_.path("other/sidecar.sock");
+  const Ended taken =
+      Fails({"--budget=8Mi", "--shared-volume=" + tree_.path("other"),
+             "--metrics-address=127.0.0.1:" + port});
   EXPECT_EQ(taken.code, 1) << taken.output;
   EXPECT_THAT(taken.output, HasSubstr(port));
   EXPECT_FALSE(std::filesystem::exists(other));

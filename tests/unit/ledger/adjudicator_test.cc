@@ -127,6 +127,7 @@ TEST_F(AdjudicatorTest, WhatWasNeverSeenIsUnknown) {
   EXPECT_EQ(findings.repaired, 1u);
   EXPECT_EQ(findings.leases.slots_unknown, 1u);
   EXPECT_EQ(findings.leases.held, (Amounts{kMax, 10, 20, 1}));
+  EXPECT_EQ(findings.leases.known, (Amounts{0, 10, 20, 1}));
   Client other(pod_.path());
   EXPECT_EQ(other.Reserve(1, 0), EDQUOT);
   ExpectQuiet();

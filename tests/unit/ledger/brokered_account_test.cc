@@ -57,6 +57,18 @@ TEST_F(BrokeredAccountTest, LeasesOfOthersLowerWhatIsLeft) {
   EXPECT_TRUE(account().Reserve({0, 700}).ok());
 }
 
+TEST_F(BrokeredAccountTest, QueuePairsOfOthersCount) {
+  ASSERT_EQ(account().SetBounds(1000, 600, 3), 0);
+  Client client(pod_.path());
+  ASSERT_EQ(client.Reserve(1, 1, 2), 0);
+  ASSERT_TRUE(account().Reserve({1, 1}).ok());
+  ExpectRefusal(account().Reserve({1, 1}), Bound::kLeases, 1, 3, 3);
+  EXPECT_EQ(client.Reserve(1, 1), EDQUOT);
+  EXPECT_EQ(client.why().by, PURSER_LEDGER_QUEUE_PAIRS);
+  EXPECT_TRUE(account().Commit({1, 1}, {2, 2}).ok()) << "no more of them";
+  EXPECT_EQ(account().balance().leases, 1u);
+}
+
 TEST_F(BrokeredAccountTest, TheDeadDoNotDeny) {
   Client client(pod_.path());
   ASSERT_EQ(client.Reserve(400, 600), 0);

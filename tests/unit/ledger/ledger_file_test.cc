@@ -107,16 +107,17 @@ TEST_F(LedgerFileTest, AnotherVersionStaysAsItIs) {
   { const SidecarSide sidecar(volume_.root()); }
   Scribbler(path()).Write(1, 2);
   Scribbler(path()).Truncate(100);
-  EXPECT_EQ(Fault(FileFault::kVersion).found, 2u);
+  EXPECT_EQ(Fault(FileFault::kOtherVersion).found, 2u);
   EXPECT_EQ(Size(), 100u);
 }
 
 TEST_F(LedgerFileTest, OtherContentStaysAsItIs) {
-  const std::string content = "income, expenses\n";
-  volume_.Write(kFileName, content);
-  Fault(FileFault::kNotALedger);
-  std::ifstream file(path());
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), content);
+  for (const std::string content : {"income, expenses\n", "money"}) {
+    volume_.Write(kFileName, content);
+    Fault(FileFault::kNotALedger);
+    std::ifstream file(path());
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), content);
+  }
 }
 
 TEST_F(LedgerFileTest, WhoseItIs) {
@@ -193,11 +194,12 @@ TEST_F(LedgerFileTest, ALongerOneIsUsed) {
 
 TEST_F(LedgerFileTest, WhatIsMissingReadsAs0) {
   SidecarSide sidecar(volume_.root());
-  Scribbler(path()).Truncate(12);
-  uint64_t words[2] = {7, 7};
-  EXPECT_EQ(sidecar.file().Read(0, words, 2), 0);
+  Scribbler(path()).Truncate(20);
+  uint64_t words[4] = {7, 7, 7, 7};
+  EXPECT_EQ(sidecar.file().Read(0, words, 4), 0);
   EXPECT_EQ(words[0], PURSER_LEDGER_MAGIC);
-  EXPECT_EQ(words[1], 0u) << "half a word is none";
+  EXPECT_EQ(words[2], uint64_t{PURSER_LEDGER_BYTES}) << "of its first half";
+  EXPECT_EQ(words[3], 0u);
   EXPECT_EQ(sidecar.file().MakeWhole(), -1);
   EXPECT_EQ(sidecar.file().MakeWhole(), 0);
 }

@@ -245,5 +245,43 @@ TEST(LeaseBoundTest, BoundsTheNumberOfLeases) {
   EXPECT_TRUE(ledger.Reserve({.node = 1}).ok());
 }
 
+// What it was asked for last, and an answer.
+class FakeGate final : public Gate {
+ public:
+  void SetBounds(uint64_t total, uint64_t container, uint64_t leases) override {
+    last = {total, container};
+    last_leases = leases;
+  }
+  ReserveResult Reserve(Charge charge) override {
+    last = charge;
+    return {Bound::kTotal, 1, 2, 3};
+  }
+  ReserveResult Commit(Charge reserved, Charge actual) override {
+    last = {reserved.container, actual.node};
+    return {Bound::kContainer, 1, 2, 3};
+  }
+  void Release(Charge charge) override { last = charge; }
+  Charge Leased() const override { return {5, 7}; }
+  Charge last;
+  uint64_t last_leases = 0;
+};
+
+TEST_F(LedgerTest, AGateIsAskedInstead) {
+  ASSERT_TRUE(ledger_.Reserve({1, 2}).ok());
+  FakeGate gate;
+  Ledger gated(&state_, &gate);
+  ExpectRefusal(gated.Reserve({8, 9}), Bound::kTotal, 1, 2, 3);
+  EXPECT_EQ(gate.last, (Charge{8, 9}));
+  ExpectRefusal(gated.Commit({8, 0}, {0, 10}), Bound::kContainer, 1, 2, 3);
+  EXPECT_EQ(gate.last, (Charge{8, 10}));
+  gated.Release({11, 12});
+  EXPECT_EQ(gate.last, (Charge{11, 12}));
+  gated.SetBounds(13, 14, 15);
+  EXPECT_EQ(gate.last, (Charge{13, 14}));
+  EXPECT_EQ(gate.last_leases, 15u);
+  EXPECT_EQ(gated.balance().held, (Charge{6, 9})) << "with what others hold";
+  EXPECT_EQ(ledger_.balance().held, (Charge{1, 2}));
+}
+
 }  // namespace
 }  // namespace purser::ledger
