@@ -57,7 +57,9 @@ absl::StatusOr<LogLevel> ParseLogLevel(std::string_view text) {
                   QuoteForMessage(text)));
 }
 
-void InitLogging(LogLevel level) { Logger().set_level(SpdlogLevel(level)); }
+void InitLogging(LogLevel level) { SetLogLevel(level); }
+
+void SetLogLevel(LogLevel level) { Logger().set_level(SpdlogLevel(level)); }
 
 void LogDebug(std::string_view message,
               std::initializer_list<LogField> fields) {

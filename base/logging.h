@@ -24,6 +24,8 @@ absl::StatusOr<LogLevel> ParseLogLevel(std::string_view text);
 
 // Call once, before the first thread.
 void InitLogging(LogLevel level);
+// Another level, at any time.
+void SetLogLevel(LogLevel level);
 
 // One key=value of a log line; values are quoted where logfmt needs it.
 struct LogField {

@@ -7,17 +7,13 @@
 #include <utility>
 
 #include "base/logging.h"
-#include "base/proc.h"
 #include "base/signals.h"
 #include "base/status_macros.h"
 #include "node_view/metrics.h"
-#include "plugin/config/capacity.h"
 #include "plugin/device_access.h"
-#include "plugin/device_resource.h"
+#include "plugin/make_resources.h"
 #include "plugin/node_view.h"
-#include "plugin/pool_resource.h"
-#include "plugin/queue_memory_resource.h"
-#include "plugin/queue_pair_resource.h"
+#include "plugin/readiness.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::plugin {
@@ -35,72 +31,38 @@ RefreshSchedule::Times TimesOf(const Config& config) {
           .scan = scan};
 }
 
-std::string UnhealthyReasons(const Advertisement& advertisement) {
-  std::string reasons;
-  auto add = [&](const auto& units) {
-    if (!units.healthy) reasons += (reasons.empty() ? "" : "; ") + units.reason;
+// What takes effect at the next start alone, or is not in the file.
+void KeepWhatIsFixed(const Config& running, Config* next) {
+  auto keep = [](std::string_view key, const auto& now, auto* wanted) {
+    if (*wanted == now) return;
+    base::LogWarn("a change that takes effect when the plugin is started again",
+                  {{"key", key}});
+    *wanted = now;
   };
-  for (const UnitRange& range : advertisement.ranges) add(range);
-  for (const NamedUnit& unit : advertisement.named) add(unit);
-  return reasons;
-}
-
-// How many units the node has, and why not more.
-std::string UnitsText(const Advertisement& advertisement,
-                      const std::string& note) {
-  const uint32_t capacity = advertisement.capacity();
-  const uint32_t allocatable = advertisement.allocatable();
-  if (allocatable < capacity)
-    return fmt::format("{} of {} units healthy: {}", allocatable, capacity,
-                       UnhealthyReasons(advertisement));
-  return fmt::format("{} units{}{}", capacity, note.empty() ? "" : ": ", note);
-}
-
-absl::StatusOr<uint32_t> MemoryUnits(const Config& config) {
-  PURSER_ASSIGN_OR_RETURN(const base::NodeMemory memory,
-                          base::ProcReader(config.proc_root).Memory());
-  absl::StatusOr<uint32_t> units =
-      QueueMemoryUnits(config.queue_memory, memory.total_bytes);
-  if (units.ok()) return units;
-  return absl::Status(units.status().code(),
-                      fmt::format("resources.queueMemory: {}",
-                                  std::string(units.status().message())));
+  keep("kubeletRootDir", running.kubelet_root_dir, &next->kubelet_root_dir);
+  keep("metricsAddress", running.metrics_address, &next->metrics_address);
+  keep("registration", running.registration, &next->registration);
+  keep("cdi.enabled", running.cdi, &next->cdi);
+  keep("cdi.directory", running.cdi_dir, &next->cdi_dir);
+  next->proc_root = running.proc_root;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::unique_ptr<Resource>>> MakeResources(
-    const Config& config, const CdiSpecs* cdi) {
-  std::vector<std::unique_ptr<Resource>> resources;
-  for (const PoolConfig& pool : config.pools) {
-    if (!pool.advertised) continue;
-    if (pool.unit == PoolUnit::kShare) {
-      resources.push_back(std::make_unique<PoolResource>(pool, cdi));
-    } else {
-      resources.push_back(std::make_unique<DeviceResource>(pool, cdi));
-    }
-  }
-  if (const QueueMemoryConfig& memory = config.queue_memory; memory.enabled) {
-    PURSER_ASSIGN_OR_RETURN(const uint32_t units, MemoryUnits(config));
-    resources.push_back(
-        std::make_unique<QueueMemoryResource>(units, memory.unit_mib));
-  }
-  if (config.queue_pairs.enabled)
-    resources.push_back(
-        std::make_unique<QueuePairResource>(config.queue_pairs));
-  return resources;
-}
-
-absl::StatusOr<std::unique_ptr<App>> App::Create(Config config,
-                                                 std::string version) {
+absl::StatusOr<std::unique_ptr<App>> App::Create(
+    Config config, std::string version, std::unique_ptr<ConfigFile> file) {
   PURSER_ASSIGN_OR_RETURN(std::shared_ptr<Wakeup> wakeup, Wakeup::Create());
-  std::unique_ptr<App> app(new App(std::move(config), std::move(wakeup)));
+  std::unique_ptr<App> app(
+      new App(std::move(config), std::move(wakeup), std::move(file)));
   PURSER_RETURN_IF_ERROR(app->Start(version));
   return app;
 }
 
-App::App(Config config, std::shared_ptr<Wakeup> wakeup)
+App::App(Config config, std::shared_ptr<Wakeup> wakeup,
+         std::unique_ptr<ConfigFile> file)
     : config_(std::move(config)),
+      file_(std::move(file)),
+      config_status_(std::make_shared<ConfigStatus>()),
       schedule_(TimesOf(config_), RefreshSchedule::Clock::now()),
       discovery_(config_.sysfs_root, config_.dev_root),
       limits_(rdma::LibibverbsVerbs()),
@@ -110,7 +72,9 @@ App::App(Config config, std::shared_ptr<Wakeup> wakeup)
       cdi_(config_.cdi ? std::make_unique<CdiSpecs>(config_.cdi_dir,
                                                     config_.installation)
                        : nullptr),
-      wakeup_(std::move(wakeup)) {}
+      wakeup_(std::move(wakeup)),
+      served_(Identity::Now(config_.installation),
+              [wakeup = wakeup_] { wakeup->Notify(); }) {}
 
 App::~App() { Stop(); }
 
@@ -121,34 +85,23 @@ absl::Status App::Start(const std::string& version) {
                  {"sysfs_root", config_.sysfs_root}});
   PURSER_ASSIGN_OR_RETURN(signals_, base::OpenSignals());
   events_.Open(config_);
-  PURSER_ASSIGN_OR_RETURN(resources_, MakeResources(config_, cdi_.get()));
-  const Identity identity = Identity::Now(config_.installation);
-  std::vector<ResourceServer*> served;
-  for (const std::unique_ptr<Resource>& resource : resources_) {
-    servers_.push_back(std::make_unique<ResourceServer>(
-        *resource, identity, [wakeup = wakeup_] { wakeup->Notify(); }));
-    served.push_back(servers_.back().get());
-  }
   // An unreadable sysfs is logged there, and looked at again.
   Rescan(RefreshCause::kStart);
-  if (const auto snapshot = inventory_.snapshot())
-    PURSER_RETURN_IF_ERROR(CheckOverlaps(config_.overlap, snapshot->overlaps));
+  PURSER_RETURN_IF_ERROR(Serve(config_));
   RegistrarOptions options;
   options.device_plugins_dir = config_.device_plugins_dir();
   options.plugins_registry_dir = config_.plugins_registry_dir();
   options.mode = config_.registration;
-  options.identity = identity;
-  registrar_ = std::make_unique<Registrar>(options, served, wakeup_);
+  options.identity = served_.identity();
+  registrar_ = std::make_unique<Registrar>(options, served_.servers(), wakeup_);
   PURSER_RETURN_IF_ERROR(registrar_->Prepare());
   metrics_ = std::make_shared<PluginMetrics>(
-      version, inventory_,
-      std::vector<const ResourceServer*>(served.begin(), served.end()),
-      *registrar_, RefreshMetrics{events_.sources(), refreshes_, namespaces_});
-  std::vector<std::shared_ptr<prometheus::Collectable>> metrics = {metrics_};
+      version, inventory_, served_, *registrar_,
+      RefreshMetrics{events_.sources(), refreshes_, namespaces_});
+  std::vector<std::shared_ptr<prometheus::Collectable>> metrics = {
+      metrics_, config_status_};
   if (config_.node_view.enabled) {
-    node_view_ = MakeNodeView(
-        config_, inventory_,
-        std::vector<const ResourceServer*>(served.begin(), served.end()));
+    node_view_ = MakeNodeView(config_, inventory_, served_);
     node_view_->Start();
     metrics.push_back(std::make_shared<node_view::ViewMetrics>(*node_view_));
   }
@@ -158,18 +111,71 @@ absl::Status App::Start(const std::string& version) {
           config_.metrics_address,
           {{"/metrics", base::MetricsHandler(metrics)},
            {"/healthz", [] { return base::HttpResponse{.body = "ok\n"}; }},
-           {"/readyz", [this] { return Readiness(); }}}));
+           {"/readyz", [this] {
+              return Readiness(*registrar_, served_, inventory_,
+                               *config_status_);
+            }}}));
   base::LogInfo("metrics", {{"address", config_.metrics_address},
                             {"port", http_->port()}});
   registrar_->Start();
   return absl::OkStatus();
 }
 
+// Either all of it, or nothing.
+absl::Status App::Serve(Config config) {
+  PURSER_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Resource>> resources,
+                          MakeResources(config, cdi_.get()));
+  InventoryOptions options(config);
+  PURSER_RETURN_IF_ERROR(inventory_.Check(options));
+  for (const std::string& warning : config.warnings)
+    base::LogWarn("configuration", {{"warning", warning}});
+  config_ = std::move(config);
+  schedule_.SetTimes(TimesOf(config_));
+  inventory_.Configure(std::move(options));
+  served_.Replace(std::move(resources));
+  TellDevices();
+  config_status_->Loaded(std::chrono::system_clock::now());
+  return absl::OkStatus();
+}
+
+void App::LookAtConfig(bool anyway) {
+  if (file_ == nullptr) return;
+  std::optional<absl::StatusOr<Config>> change = file_->TakeChange(anyway);
+  if (!change) return;
+  absl::Status status = change->status();
+  if (status.ok()) {
+    KeepWhatIsFixed(config_, &**change);
+    status = Serve(**change);
+  }
+  if (!status.ok()) {
+    base::LogError(
+        "the configuration was changed, but is not valid: the one "
+        "before stays in use",
+        {{"file", file_->path()}, {"error", status}});
+    return config_status_->Refused(std::string(status.message()));
+  }
+  base::LogInfo("another configuration is in use", {{"file", file_->path()}});
+  base::SetLogLevel(config_.log_level);
+  Rescan(RefreshCause::kConfig);
+  registrar_->SetServers(served_.servers());
+}
+
+void App::TellDevices() {
+  const std::shared_ptr<const Snapshot> snapshot = inventory_.snapshot();
+  if (snapshot == nullptr) return;
+  // First what names stand for, then who may be given them.
+  if (cdi_ != nullptr) cdi_->Refresh(PoolCdiSpecs(config_, *snapshot));
+  served_.Update(snapshot);
+}
+
 void App::Run() {
   while (TakeSignals()) {
+    LookAtConfig();
     DoWhatIsDue();
-    for (const RefreshCause cause :
-         events_.Wait(signals_.get(), schedule_.next()))
+    RefreshSchedule::TimePoint next = schedule_.next();
+    if (file_ != nullptr) next = std::min(next, file_->next());
+    const int file = file_ == nullptr ? -1 : file_->fd();
+    for (const RefreshCause cause : events_.Wait({signals_.get(), file}, next))
       schedule_.OnEvent(cause, RefreshSchedule::Clock::now());
   }
   Stop();
@@ -181,7 +187,8 @@ bool App::TakeSignals() {
       base::LogInfo("stopping", {{"signal", *signal}});
       return false;
     }
-    base::LogInfo("SIGHUP: scanning anew");
+    base::LogInfo("SIGHUP: reading the configuration and scanning anew");
+    LookAtConfig(/*anyway=*/true);
     Rescan(RefreshCause::kSignal);
   }
   return true;
@@ -216,11 +223,7 @@ void App::Rescan(RefreshCause cause) {
                                   : std::nullopt);
   schedule_.Scanned(began, RefreshSchedule::Clock::now());
   if (!scanned) return;
-  // First what names stand for, then who may be given them.
-  if (cdi_ != nullptr)
-    cdi_->Refresh(PoolCdiSpecs(config_, *inventory_.snapshot()));
-  for (const std::unique_ptr<ResourceServer>& server : servers_)
-    server->Update(inventory_.snapshot());
+  TellDevices();
   // Resources are registered only once their units are known.
   if (had_none) wakeup_->Notify();
   events_.Follow(*inventory_.snapshot(), RefreshSchedule::Clock::now());
@@ -230,32 +233,8 @@ void App::Stop() {
   if (registrar_ != nullptr) registrar_->Stop();
   http_.reset();
   if (node_view_ != nullptr) node_view_->Stop();
-  const auto deadline = std::chrono::system_clock::now() + kServerStop;
-  for (auto server = servers_.rbegin(); server != servers_.rend(); ++server)
-    (*server)->Stop(deadline);
+  served_.Stop(std::chrono::system_clock::now() + kServerStop);
   if (cdi_ != nullptr) cdi_->Remove();
-}
-
-base::HttpResponse App::Readiness() const {
-  base::HttpResponse response;
-  const std::shared_ptr<const Snapshot> snapshot = inventory_.snapshot();
-  const std::vector<Registrar::ResourceState> states = registrar_->States();
-  for (size_t i = 0; i < states.size(); ++i) {
-    const Registrar::ResourceState& state = states[i];
-    response.body += state.resource + ": ";
-    const auto advertisement = servers_[i]->streams().advertisement();
-    if (!state.readiness.ok()) {
-      response.code = 503;
-      response.body += state.readiness.ToString();
-    } else {
-      response.body += "ready";
-      if (advertisement && snapshot != nullptr)
-        response.body +=
-            ", " + UnitsText(*advertisement, resources_[i]->Note(*snapshot));
-    }
-    response.body += '\n';
-  }
-  return response;
 }
 
 }  // namespace purser::plugin

@@ -13,14 +13,15 @@
 #include "node_view/live_view.h"
 #include "plugin/cdi_specs.h"
 #include "plugin/config/config.h"
+#include "plugin/config_file.h"
+#include "plugin/config_status.h"
 #include "plugin/events/refresh_schedule.h"
 #include "plugin/inventory.h"
 #include "plugin/metrics.h"
 #include "plugin/namespace_mode.h"
 #include "plugin/node_events.h"
 #include "plugin/registrar.h"
-#include "plugin/resource.h"
-#include "plugin/resource_server.h"
+#include "plugin/served_resources.h"
 #include "plugin/wakeup.h"
 #include "rdma/discovery.h"
 
@@ -29,15 +30,21 @@ namespace purser::plugin {
 class App {
  public:
   // Scans, binds the sockets (unless the kubelet's directory is missing) and
-  // starts all threads. Signals must be blocked before. InvalidArgument: the
-  // configuration does not fit this node.
-  static absl::StatusOr<std::unique_ptr<App>> Create(Config config,
-                                                     std::string version);
+  // starts all threads. Signals must be blocked before. `file`: where `config`
+  // comes from, if it may change. InvalidArgument: the configuration does not
+  // fit this node.
+  static absl::StatusOr<std::unique_ptr<App>> Create(
+      Config config, std::string version,
+      std::unique_ptr<ConfigFile> file = nullptr);
   ~App();
 
-  // Refreshes whenever an event, a look, the timer or SIGHUP asks for it, until
-  // SIGTERM or SIGINT.
+  // Refreshes whenever an event, a look, the timer or SIGHUP asks for it, and
+  // takes the configuration that the file has, until SIGTERM or SIGINT.
   void Run();
+  // Takes the file's configuration into use, if it has another one; reads it if
+  // an event or the time asks for it, or `anyway`. One that is not valid, or
+  // does not fit this node, changes nothing.
+  void LookAtConfig(bool anyway = false);
   // The one refresh, whatever the cause: scans once, and tells the kubelet what
   // changed.
   void Rescan(RefreshCause cause = RefreshCause::kSignal);
@@ -47,14 +54,19 @@ class App {
   int metrics_port() const { return http_->port(); }
 
  private:
-  App(Config config, std::shared_ptr<Wakeup> wakeup);
+  App(Config config, std::shared_ptr<Wakeup> wakeup,
+      std::unique_ptr<ConfigFile> file);
   absl::Status Start(const std::string& version);
+  absl::Status Serve(Config config);
+  // Tells the kubelet of the devices that were found last.
+  void TellDevices();
   // False: to stop.
   bool TakeSignals();
   void DoWhatIsDue();
-  base::HttpResponse Readiness() const;
 
-  const Config config_;
+  Config config_;                           // main thread
+  const std::unique_ptr<ConfigFile> file_;  // main thread; may be null
+  const std::shared_ptr<ConfigStatus> config_status_;  // -> http_
   // Each is used by those below it, and stopped after them.
   base::FileDescriptor signals_;
   NodeEvents events_;                       // -> schedule_, metrics_
@@ -64,21 +76,15 @@ class App {
   std::string fingerprint_;  // the main thread's: sysfs before the last scan
   QueuePairLimits limits_;
   NamespaceMode namespaces_;  // main thread -> metrics_
-  Inventory inventory_;       // scanned here -> servers_, metrics_
+  Inventory inventory_;       // scanned here -> served_, metrics_
   // Null where it is not wanted.
-  const std::unique_ptr<CdiSpecs> cdi_;                   // -> resources_
-  std::vector<std::unique_ptr<Resource>> resources_;      // -> servers_
-  const std::shared_ptr<Wakeup> wakeup_;                  // -> registrar_
-  std::vector<std::unique_ptr<ResourceServer>> servers_;  // streams -> wakeup_
-  std::unique_ptr<Registrar> registrar_;                  // -> kubelet
-  std::shared_ptr<PluginMetrics> metrics_;                // -> http_
-  std::unique_ptr<node_view::LiveView> node_view_;        // -> http_
+  const std::unique_ptr<CdiSpecs> cdi_;             // -> served_
+  const std::shared_ptr<Wakeup> wakeup_;            // -> registrar_
+  ServedResources served_;                          // streams -> wakeup_
+  std::unique_ptr<Registrar> registrar_;            // -> kubelet
+  std::shared_ptr<PluginMetrics> metrics_;          // -> http_
+  std::unique_ptr<node_view::LiveView> node_view_;  // -> http_
   std::unique_ptr<base::HttpServer> http_;
 };
-
-// The resources that the configuration asks for on a node with that much
-// memory; shared with --check-config.
-absl::StatusOr<std::vector<std::unique_ptr<Resource>>> MakeResources(
-    const Config& config, const CdiSpecs* cdi = nullptr);
 
 }  // namespace purser::plugin

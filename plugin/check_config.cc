@@ -6,7 +6,9 @@
 
 #include "base/quantity.h"
 #include "base/status_macros.h"
-#include "plugin/app.h"
+#include "plugin/inventory.h"
+#include "plugin/make_resources.h"
+#include "spdlog/fmt/fmt.h"
 
 namespace purser::plugin {
 namespace {

@@ -27,15 +27,18 @@ constexpr uint32_t kWatchIsVoid =
 }  // namespace
 
 DirectoryWatch::DirectoryWatch(std::string directory,
-                               std::chrono::milliseconds poll_interval)
-    : directory_(std::move(directory)), poll_interval_(poll_interval) {}
+                               std::chrono::milliseconds poll_interval,
+                               What what)
+    : directory_(std::move(directory)),
+      poll_interval_(poll_interval),
+      events_(what == What::kEntries ? kEvents : kEvents | IN_CLOSE_WRITE) {}
 
 void DirectoryWatch::Arm() {
   const bool watching = WatchNearest();
   const int error = errno;
   if (!watching && !polling_) {
     base::LogWarn(
-        "inotify is not to be had: polling for the kubelet instead (raise "
+        "inotify is not to be had: polling instead (raise "
         "fs.inotify.max_user_instances and max_user_watches)",
         {{"directory", directory_},
          {"interval_ms", poll_interval_.count()},
@@ -68,7 +71,7 @@ bool DirectoryWatch::WatchNearest() {
     if (!nearest) return false;
     if (nearest == watched_) return true;
     Forget();
-    watch_ = inotify_add_watch(fd_.get(), nearest->path.c_str(), kEvents);
+    watch_ = inotify_add_watch(fd_.get(), nearest->path.c_str(), events_);
     if (watch_ >= 0) {
       watched_ = nearest;
     } else if (errno != ENOENT && errno != ENOTDIR) {
@@ -84,10 +87,13 @@ void DirectoryWatch::Forget() {
   watched_.reset();
 }
 
-void DirectoryWatch::DrainEvents() {
+bool DirectoryWatch::Drain() {
+  bool any = false;
   alignas(inotify_event) std::array<char, 4096> buffer;
   ssize_t bytes = 0;
-  while ((bytes = read(fd_.get(), buffer.data(), buffer.size())) > 0) {
+  while (fd_.valid() &&
+         (bytes = read(fd_.get(), buffer.data(), buffer.size())) > 0) {
+    any = true;
     for (ssize_t at = 0; at < bytes;) {
       inotify_event event;
       std::memcpy(&event, buffer.data() + at, sizeof event);
@@ -95,6 +101,7 @@ void DirectoryWatch::DrainEvents() {
       if (event.wd == watch_ && (event.mask & kWatchIsVoid) != 0) Forget();
     }
   }
+  return any;
 }
 
 void DirectoryWatch::Wait(Wakeup& wakeup, TimePoint until) {
@@ -110,7 +117,7 @@ void DirectoryWatch::Wait(Wakeup& wakeup, TimePoint until) {
       {{wakeup.fd(), POLLIN, 0}, {fd_.get(), POLLIN, 0}}};
   poll(waited.data(), waited.size(), static_cast<int>(timeout.count()));
   wakeup.Drain();
-  if (fd_.valid()) DrainEvents();
+  Drain();
 }
 
 }  // namespace purser::plugin

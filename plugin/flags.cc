@@ -17,8 +17,10 @@ constexpr const char* kDescription =
     "needs no capability.";
 
 constexpr const char* kFooter =
-    "Signals: SIGHUP scans for devices at once; SIGTERM stops within 2 "
-    "seconds.\n"
+    "Signals: SIGHUP reads the configuration and scans for devices at once; "
+    "SIGTERM stops within 2 seconds.\n"
+    "A configuration that changes takes effect at once; a bad one changes "
+    "nothing.\n"
     "Exit codes: 0 stopped as told, 1 could not run, 2 the configuration or "
     "command line is wrong.\n"
     "Endpoints: /metrics, /healthz, /readyz (503 with the reasons until the "
@@ -100,6 +102,10 @@ absl::StatusOr<Config> ConfigFromFlags(const Flags& flags) {
   if (!path.empty()) {
     PURSER_ASSIGN_OR_RETURN(config, LoadConfig(path, flags.parse));
   }
+  return ApplyFlags(flags, std::move(config));
+}
+
+absl::StatusOr<Config> ApplyFlags(const Flags& flags, Config config) {
   if (flags.kubelet_root_dir) {
     if (flags.kubelet_root_dir->empty() ||
         flags.kubelet_root_dir->front() != '/')

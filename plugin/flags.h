@@ -28,6 +28,8 @@ struct ParsedFlags {
 };
 ParsedFlags ParseFlags(int argc, char** argv, const std::string& version);
 
+// The configuration with the flags over it.
+absl::StatusOr<Config> ApplyFlags(const Flags& flags, Config config);
 // The file's configuration, or the defaults, with the flags over it.
 absl::StatusOr<Config> ConfigFromFlags(const Flags& flags);
 

@@ -81,10 +81,15 @@ absl::Status Inventory::Scan(const ScanCircumstances& circumstances) {
   return absl::OkStatus();
 }
 
+absl::Status Inventory::Check(const InventoryOptions& options) const {
+  const std::shared_ptr<const Snapshot> last = snapshot();
+  if (last == nullptr) return absl::OkStatus();
+  return CheckOverlaps(options.overlap, AssignmentOf(options, *last).overlaps);
+}
+
 void Inventory::Configure(InventoryOptions options) {
   options_ = std::move(options);
   debounce_.SetTime(options_.health_debounce);
-  overlaps_logged_.clear();
   const std::shared_ptr<const Snapshot> last = snapshot();
   if (last == nullptr) return;
   Snapshot anew = *last;
@@ -219,13 +224,17 @@ Device Inventory::Judge(rdma::SysfsDevice sysfs,
   return device;
 }
 
-void Inventory::Assign(Snapshot& snapshot) {
+PoolAssignment Inventory::AssignmentOf(const InventoryOptions& options,
+                                       const Snapshot& snapshot) const {
   std::vector<const rdma::SysfsDevice*> devices;
   for (const Device& device : snapshot.devices)
     devices.push_back(
         device.health == DeviceHealth::kIncomplete ? nullptr : &device.sysfs);
-  PoolAssignment assignment =
-      AssignPools(options_.pools, options_.overlap, devices, network_);
+  return AssignPools(options.pools, options.overlap, devices, network_);
+}
+
+void Inventory::Assign(Snapshot& snapshot) {
+  PoolAssignment assignment = AssignmentOf(options_, snapshot);
   snapshot.pools = std::move(assignment.pools);
   snapshot.overlaps = std::move(assignment.overlaps);
   if (options_.overlap == OverlapPolicy::kAllow) return;

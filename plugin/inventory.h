@@ -93,6 +93,8 @@ class Inventory {
   std::optional<HealthDebounce::TimePoint> held_back_until() const {
     return debounce_.next();
   }
+  // InvalidArgument: the devices of the last good scan do not allow that.
+  absl::Status Check(const InventoryOptions& options) const;
   // Gives the devices of the last good scan to other pools.
   void Configure(InventoryOptions options);
   // nullptr before the first good scan.
@@ -106,6 +108,8 @@ class Inventory {
       bool exclusive_namespaces) const;
   Device Judge(rdma::SysfsDevice sysfs, const ScanCircumstances& circumstances);
   void AskMaxQp(Device& device);
+  PoolAssignment AssignmentOf(const InventoryOptions& options,
+                              const Snapshot& snapshot) const;
   void Assign(Snapshot& snapshot);
   void Publish(Snapshot snapshot);
 

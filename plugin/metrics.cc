@@ -44,11 +44,11 @@ class Family {
 }  // namespace
 
 PluginMetrics::PluginMetrics(std::string version, const Inventory& inventory,
-                             std::vector<const ResourceServer*> servers,
+                             const ServedResources& served,
                              const Registrar& registrar, RefreshMetrics refresh)
     : version_(std::move(version)),
       inventory_(inventory),
-      servers_(std::move(servers)),
+      served_(served),
       registrar_(registrar),
       refresh_(refresh) {}
 
@@ -114,7 +114,7 @@ void PluginMetrics::CollectResources(std::vector<MetricFamily>& out) const {
   Family durations(MetricType::Histogram,
                    "purser_device_plugin_allocate_duration_seconds",
                    "Time that an Allocate call took.");
-  for (const ResourceServer* server : servers_) {
+  for (const auto& server : served_.servers()) {
     const std::string& name = server->resource_name();
     // No figure at all while the devices are not known: 0 would be a claim.
     if (const auto advertisement = server->streams().advertisement()) {

@@ -11,7 +11,7 @@
 #include "plugin/inventory.h"
 #include "plugin/namespace_mode.h"
 #include "plugin/registrar.h"
-#include "plugin/resource_server.h"
+#include "plugin/served_resources.h"
 
 namespace purser::plugin {
 
@@ -27,8 +27,8 @@ struct RefreshMetrics {
 class PluginMetrics : public prometheus::Collectable {
  public:
   PluginMetrics(std::string version, const Inventory& inventory,
-                std::vector<const ResourceServer*> servers,
-                const Registrar& registrar, RefreshMetrics refresh);
+                const ServedResources& served, const Registrar& registrar,
+                RefreshMetrics refresh);
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
@@ -39,7 +39,7 @@ class PluginMetrics : public prometheus::Collectable {
 
   const std::string version_;
   const Inventory& inventory_;
-  const std::vector<const ResourceServer*> servers_;
+  const ServedResources& served_;
   const Registrar& registrar_;
   const RefreshMetrics refresh_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,8 +19,9 @@ namespace purser::plugin {
 class NodeEvents {
  public:
   void Open(const Config& config);
-  std::vector<RefreshCause> Wait(int other_fd, EventSources::TimePoint until) {
-    return sources_.Wait(other_fd, until);
+  std::vector<RefreshCause> Wait(std::initializer_list<int> others,
+                                 EventSources::TimePoint until) {
+    return sources_.Wait(others, until);
   }
   // Before a scan: the removal of a device waits until it is closed here.
   void CloseGone();

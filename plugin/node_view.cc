@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<node_view::Device>> DevicesOf(
 // Queue memory that is advertised on a node of which a device charges nobody
 // for it.
 uint64_t NodeChargedBytes(const Inventory& inventory,
-                          const std::vector<const ResourceServer*>& servers) {
+                          const ServedResources& served) {
   const std::shared_ptr<const Snapshot> snapshot = inventory.snapshot();
   if (snapshot == nullptr ||
       std::none_of(
@@ -43,7 +43,7 @@ uint64_t NodeChargedBytes(const Inventory& inventory,
           }))
     return 0;
   uint64_t bytes = 0;
-  for (const ResourceServer* server : servers) {
+  for (const auto& server : served.servers()) {
     if (const auto advertisement = server->streams().advertisement())
       bytes += node_view::QueueMemoryUnitBytes(server->resource_name()) *
                advertisement->capacity();
@@ -55,7 +55,7 @@ uint64_t NodeChargedBytes(const Inventory& inventory,
 
 std::unique_ptr<node_view::LiveView> MakeNodeView(
     const Config& config, const Inventory& inventory,
-    std::vector<const ResourceServer*> servers) {
+    const ServedResources& served) {
   const NodeViewConfig& from = config.node_view;
   const auto page_size = static_cast<uint32_t>(sysconf(_SC_PAGESIZE));
   node_view::Options options{
@@ -73,16 +73,13 @@ std::unique_ptr<node_view::LiveView> MakeNodeView(
                   page_size] { return DevicesOf(inventory, page_size); },
       .open_netlink = [] { return rdma::OpenRdmaNetlink(kNetlinkTimeout); },
       .is_ours =
-          [servers](const std::string& resource) {
-            return std::any_of(servers.begin(), servers.end(),
-                               [&](const ResourceServer* server) {
-                                 return server->resource_name() == resource;
-                               });
+          [&served](const std::string& resource) {
+            return served.Find(resource).server != nullptr;
           },
       .unit_bytes = node_view::QueueMemoryUnitBytes,
       .advertised_node_charged_bytes =
-          [&inventory, servers] {
-            return NodeChargedBytes(inventory, servers);
+          [&inventory, &served] {
+            return NodeChargedBytes(inventory, served);
           }};
   return std::make_unique<node_view::LiveView>(
       std::make_unique<node_view::NodeView>(std::move(options),

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "node_view/live_view.h"
 #include "plugin/config/config.h"
 #include "plugin/inventory.h"
-#include "plugin/resource_server.h"
+#include "plugin/served_resources.h"
 
 namespace purser::plugin {
 
@@ -15,6 +14,6 @@ namespace purser::plugin {
 // advertises. Not started; the arguments outlive it.
 std::unique_ptr<node_view::LiveView> MakeNodeView(
     const Config& config, const Inventory& inventory,
-    std::vector<const ResourceServer*> servers);
+    const ServedResources& served);
 
 }  // namespace purser::plugin

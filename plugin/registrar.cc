@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "base/logging.h"
@@ -33,8 +34,7 @@ bool IsDirectory(const std::string& path) {
 
 }  // namespace
 
-Registrar::Registrar(RegistrarOptions options,
-                     std::vector<ResourceServer*> servers,
+Registrar::Registrar(RegistrarOptions options, const Servers& servers,
                      std::shared_ptr<Wakeup> wakeup)
     : options_(std::move(options)),
       wakeup_(std::move(wakeup)),
@@ -42,9 +42,9 @@ Registrar::Registrar(RegistrarOptions options,
       way_(options_.mode == RegistrationMode::kPluginsRegistry
                ? RegistrationWay::kPluginsRegistry
                : RegistrationWay::kKubeletSocket) {
-  for (ResourceServer* server : servers)
+  for (const std::shared_ptr<ResourceServer>& server : servers)
     registrations_.push_back(
-        std::make_unique<Registration>(options_, *server, client_));
+        std::make_unique<Registration>(options_, server, client_));
 }
 
 Registrar::~Registrar() { Stop(); }
@@ -76,8 +76,51 @@ void Registrar::Stop() {
   thread_.join();
 }
 
+void Registrar::SetServers(Servers servers) {
+  {
+    std::lock_guard lock(mutex_);
+    wanted_ = std::move(servers);
+  }
+  wakeup_->Notify();
+}
+
+void Registrar::AdoptServers() {
+  std::optional<Servers> wanted;
+  {
+    std::lock_guard lock(mutex_);
+    wanted.swap(wanted_);
+  }
+  if (!wanted) return;
+  std::vector<std::unique_ptr<Registration>> made;
+  for (const std::shared_ptr<ResourceServer>& server : *wanted) {
+    const bool known = std::any_of(
+        registrations_.begin(), registrations_.end(),
+        [&](const auto& one) { return &one->server() == server.get(); });
+    if (!known)
+      made.push_back(std::make_unique<Registration>(options_, server, client_));
+  }
+  auto is_wanted = [&](const std::unique_ptr<Registration>& one) {
+    return std::any_of(wanted->begin(), wanted->end(), [&](const auto& server) {
+      return server.get() == &one->server();
+    });
+  };
+  std::vector<std::unique_ptr<Registration>> left_out;
+  {
+    std::lock_guard lock(mutex_);
+    const auto end = std::stable_partition(registrations_.begin(),
+                                           registrations_.end(), is_wanted);
+    std::move(end, registrations_.end(), std::back_inserter(left_out));
+    registrations_.erase(end, registrations_.end());
+    std::move(made.begin(), made.end(), std::back_inserter(registrations_));
+  }
+  // Which closes their sockets; the kubelet drops the resources in its time.
+  for (const std::unique_ptr<Registration>& registration : left_out)
+    registration->Release();
+}
+
 std::vector<Registrar::ResourceState> Registrar::States() const {
   std::vector<ResourceState> states;
+  std::lock_guard lock(mutex_);
   for (const std::unique_ptr<Registration>& registration : registrations_)
     states.push_back(registration->state());
   return states;
@@ -92,6 +135,7 @@ void Registrar::Run(std::stop_token stop) {
   Take(way(), nullptr);
   while (!stop.stop_requested()) {
     watch_->Arm();
+    AdoptServers();
     const TimePoint again = ReconcileAll();
     if (!stop.stop_requested()) watch_->Wait(*wakeup_, again);
   }

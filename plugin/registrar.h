@@ -43,12 +43,14 @@ struct RegistrarOptions : RegistrationOptions {
   std::chrono::milliseconds poll_interval{300};
 };
 
-// Owned by App; the servers outlive it.
+// Owned by App.
 class Registrar {
  public:
   using ResourceState = Registration::State;
 
-  Registrar(RegistrarOptions options, std::vector<ResourceServer*> servers,
+  using Servers = std::vector<std::shared_ptr<ResourceServer>>;
+
+  Registrar(RegistrarOptions options, const Servers& servers,
             std::shared_ptr<Wakeup> wakeup);
   ~Registrar();
 
@@ -61,6 +63,10 @@ class Registrar {
   // again.
   void Stop();
 
+  // These and no others from now on: what is known of those that stay is kept,
+  // and those that are left out are closed. Any thread; does not wait.
+  void SetServers(Servers servers);
+
   std::vector<ResourceState> States() const;  // any thread
   RegistrationWay way() const;                // any thread
 
@@ -69,6 +75,7 @@ class Registrar {
   using World = Registration::World;
 
   void Run(std::stop_token stop);
+  void AdoptServers();
   TimePoint ReconcileAll();
   // nullopt: there is no directory for our sockets, and `why_not` says it.
   std::optional<World> Look(absl::Status* why_not) const;
@@ -84,6 +91,7 @@ class Registrar {
   const RegistrarOptions options_;
   const std::shared_ptr<Wakeup> wakeup_;
   KubeletClient client_;
+  // Changed by the registrar thread alone, under the mutex; it reads without.
   std::vector<std::unique_ptr<Registration>> registrations_;
 
   // The registrar thread's own.
@@ -95,6 +103,7 @@ class Registrar {
   std::optional<TimePoint> misgivings_since_;
 
   mutable std::mutex mutex_;
+  std::optional<Servers> wanted_ ABSL_GUARDED_BY(mutex_);  // not adopted yet
   RegistrationWay way_ ABSL_GUARDED_BY(mutex_);
   std::jthread thread_;  // last: it uses all of the above
 };

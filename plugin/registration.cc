@@ -19,14 +19,16 @@ constexpr milliseconds kCloseDeadline{500};
 }  // namespace
 
 Registration::Registration(const RegistrationOptions& options,
-                           ResourceServer& server, KubeletClient& client)
+                           std::shared_ptr<ResourceServer> server,
+                           KubeletClient& client)
     : options_(options),
-      server_(server),
+      owned_(std::move(server)),
+      server_(*owned_),
       client_(client),
-      peers_(server.resource_name(), server.identity()),
+      peers_(server_.resource_name(), server_.identity()),
       bind_retry_(options.first_retry),
       retry_(options.first_retry) {
-  state_.resource = server.resource_name();
+  state_.resource = server_.resource_name();
   state_.readiness = absl::UnavailableError("starting");
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -57,8 +58,9 @@ class Registration {
     uint64_t registered = 0, failed = 0;  // registrations since the start
   };
 
-  Registration(const RegistrationOptions& options, ResourceServer& server,
-               KubeletClient& client);
+  Registration(const RegistrationOptions& options,
+               std::shared_ptr<ResourceServer> server, KubeletClient& client);
+  const ResourceServer& server() const { return server_; }
 
   // Compares what is with what should be, and mends it. Returns when to look
   // again if nothing happens before.
@@ -109,7 +111,8 @@ class Registration {
   TimePoint After(std::chrono::milliseconds& retry) const;
 
   const RegistrationOptions& options_;
-  ResourceServer& server_;
+  const std::shared_ptr<ResourceServer> owned_;
+  ResourceServer& server_;  // that one
   KubeletClient& client_;
 
   Peers peers_;

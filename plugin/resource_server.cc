@@ -32,12 +32,14 @@ const char* RegistrationWayName(RegistrationWay way) {
 }
 
 ResourceServer::ResourceServer(const Resource& resource, Identity identity,
-                               std::function<void()> changed)
+                               std::function<void()> changed,
+                               uint32_t binds_before)
     : resource_(resource),
       identity_(std::move(identity)),
       streams_(ListStreams::Create(changed)),
       service_(resource, streams_),
-      registration_(resource.name(), std::move(changed)) {}
+      registration_(resource.name(), std::move(changed)),
+      binds_(binds_before) {}
 
 ResourceServer::~ResourceServer() {
   Stop(std::chrono::system_clock::now() + kRebindDeadline);

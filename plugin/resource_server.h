@@ -31,9 +31,10 @@ class ResourceServer {
  public:
   // `changed` is called, from gRPC's threads too, when a ListAndWatch stream
   // came or went, or the kubelet asked for a registration; it may be called
-  // until the last copy is gone.
+  // until the last copy is gone. `binds_before`: of other servers of the same
+  // resource in this process, whose names are not to be used again.
   ResourceServer(const Resource& resource, Identity identity,
-                 std::function<void()> changed);
+                 std::function<void()> changed, uint32_t binds_before = 0);
   ~ResourceServer();
 
   // Serves on a new socket, of a name that it had never before; an earlier one
@@ -68,7 +69,7 @@ class ResourceServer {
   const std::shared_ptr<ListStreams> streams_;
   DevicePluginService service_;
   RegistrationService registration_;
-  uint32_t binds_ = 0;
+  uint32_t binds_;
   EndpointName endpoint_;
   std::string path_;
   std::unique_ptr<grpc::Server> server_;

@@ -64,7 +64,8 @@ void EventSources::Judge(RefreshCause cause, const absl::Status& status) {
   Judge(cause, std::string(status.ok() ? "" : ReasonOf(status)));
 }
 
-std::vector<RefreshCause> EventSources::Wait(int other_fd, TimePoint until) {
+std::vector<RefreshCause> EventSources::Wait(std::initializer_list<int> others,
+                                             TimePoint until) {
   using std::chrono::milliseconds;
   // At most an hour: poll(2) counts in int milliseconds. Rounded up, so that
   // the time is really over when it returns.
@@ -72,10 +73,10 @@ std::vector<RefreshCause> EventSources::Wait(int other_fd, TimePoint until) {
       std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now()),
       milliseconds(0), std::chrono::hours(1));
   // A negative descriptor is one that poll leaves out.
-  std::array<pollfd, kEventSources + 1> waited{};
-  for (size_t i = 0; i < kEventSources; ++i)
-    waited[i] = {sources_[i] ? sources_[i]->fd() : -1, POLLIN, 0};
-  waited[kEventSources] = {other_fd, POLLIN, 0};
+  std::vector<pollfd> waited;
+  for (const std::unique_ptr<EventSource>& source : sources_)
+    waited.push_back({source ? source->fd() : -1, POLLIN, 0});
+  for (const int other : others) waited.push_back({other, POLLIN, 0});
   std::vector<RefreshCause> causes;
   if (poll(waited.data(), waited.size(), static_cast<int>(timeout.count())) <=
       0)

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,9 +38,10 @@ class EventSources {
   void Judge(RefreshCause cause, const std::string& reason);
   void Judge(RefreshCause cause, const absl::Status& status);
 
-  // Until a source has an event, `other_fd` is readable, or `until`. The
-  // sources that had events.
-  std::vector<RefreshCause> Wait(int other_fd, TimePoint until);
+  // Until a source has an event, one of `others` is readable (negative ones are
+  // left out), or `until`. The sources that had events.
+  std::vector<RefreshCause> Wait(std::initializer_list<int> others,
+                                 TimePoint until);
   std::vector<EventSourceState> States() const;
 
  private:

@@ -19,14 +19,15 @@ enum class RefreshCause {
   kTimer,     // the configured interval is over
   kSignal,    // SIGHUP
   kDebounce,  // what was held back has become true
+  kConfig,    // another configuration
 };
-inline constexpr size_t kRefreshCauses = 8;
+inline constexpr size_t kRefreshCauses = 9;
 inline constexpr size_t kEventSources = 3;
 
 constexpr const char* RefreshCauseName(RefreshCause cause) {
   constexpr std::array<const char*, kRefreshCauses> kNames = {
-      "uevents", "rtnetlink", "async_events", "start",
-      "look",    "timer",     "signal",       "debounce"};
+      "uevents", "rtnetlink", "async_events", "start", "look",
+      "timer",   "signal",    "debounce",     "config"};
   return kNames[static_cast<size_t>(cause)];
 }
 

@@ -31,6 +31,7 @@ class RefreshSchedule {
   };
 
   RefreshSchedule(Times times, TimePoint now);
+  void SetTimes(Times times) { times_ = times; }
 
   void OnEvent(RefreshCause cause, TimePoint now);
   // What was held back until then is to be told.
@@ -45,7 +46,7 @@ class RefreshSchedule {
   TimePoint NextLook() const;
   std::optional<TimePoint> NextScan() const;
 
-  const Times times_;
+  Times times_;
   TimePoint last_look_;
   TimePoint last_scan_;  // its end
   Clock::duration last_scan_took_{0};

@@ -320,6 +320,66 @@ TEST_F(PluginProcessTest, ScansOnItsTimer) {
   EXPECT_TRUE(Advertised()) << plugin->output();
 }
 
+// As a ConfigMap's volume changes: a new directory, and a link to it renamed.
+TEST_F(PluginProcessTest, FollowsItsConfigMap) {
+  fakes::FileTree& tree = node_.tree();
+  auto write = [&](int shares) {
+    const std::string directory = fmt::format("..2026_{}", shares);
+    tree.Write("cm/" + directory + "/config.yaml",
+               fmt::format("version: v1\nrescanInterval: 1h\nresources: "
+                           "{{pools: [{{resourceName: hca, rdmaHcaMax: {}}}]}}",
+                           shares));
+    tree.Link("cm/..data_tmp", directory);
+    std::filesystem::rename(tree.path("cm/..data_tmp"), tree.path("cm/..data"));
+  };
+  auto has = [&](size_t shares) {
+    return kubelet_.WaitFor(
+        kHca, [&](const auto& r) { return r.healthy.size() == shares; },
+        kGenerous);
+  };
+  write(10);
+  tree.Link("cm/config.yaml", "..data/config.yaml");
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const std::vector<std::string> config = {"--config",
+                                           tree.path("cm/config.yaml")};
+  const auto plugin = Run(config);
+  ASSERT_TRUE(has(10)) << plugin->output();
+  write(20);
+  EXPECT_TRUE(has(20)) << plugin->output();
+  EXPECT_EQ(kubelet_.resource(kHca)->registrations, 1);
+}
+
+// As when the node's inotify instances are used up.
+TEST_F(PluginProcessTest, FollowsItsConfigurationWithoutInotify) {
+  const std::vector<std::string> without = {
+      "/usr/bin/unshare",
+      "--user",
+      "--map-root-user",
+      "/bin/sh",
+      "-c",
+      "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$@\"",
+      "sh"};
+  std::vector<std::string> check = without;
+  check.push_back("/bin/true");
+  if (RunBare(check)->Wait(kGenerous) != 0)
+    GTEST_SKIP() << "SKIPPED: no user namespace may be made here";
+  const std::string text =
+      "version: v1\nrescanInterval: 1h\n"
+      "resources: {pools: [{resourceName: hca, rdmaHcaMax: ";
+  const std::string config = WriteConfig(text + "10}]}\n");
+  ASSERT_TRUE(kubelet_.Start().ok());
+  const auto plugin = Run({"--config", config}, without);
+  ASSERT_TRUE(Advertised()) << plugin->output();
+  EXPECT_TRUE(plugin->WaitForOutput("inotify is not to be had", kGenerous));
+  WriteConfig(text + "20}]}\n");
+  EXPECT_TRUE(kubelet_.WaitFor(
+      kHca, [](const auto& r) { return r.healthy.size() == 20; }, kGenerous))
+      << plugin->output();
+  // Nor does it need it for the kubelet's restart.
+  ASSERT_TRUE(kubelet_.Restart().ok());
+  EXPECT_TRUE(Registered(kHca, 2)) << plugin->output();
+}
+
 TEST_F(PluginProcessTest, ABadConfigurationIsExitCodeTwoWithLineAndColumn) {
   const std::string bad =
       WriteConfig("version: v1\nresorces: {}\nrescanInterval: never\n");

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/app.h"
 #include "plugin/inventory.h"
+#include "plugin/make_resources.h"
 #include "tests/unit/plugin/rdma_node.h"
 
 namespace purser::plugin {

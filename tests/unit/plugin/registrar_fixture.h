@@ -36,21 +36,22 @@ class TestPlugin {
  public:
   explicit TestPlugin(RegistrarOptions options)
       : options_(std::move(options)),
-        server_(pool_, options_.identity,
-                [wakeup = wakeup_] { wakeup->Notify(); }) {}
+        server_(std::make_shared<ResourceServer>(
+            pool_, options_.identity,
+            [wakeup = wakeup_] { wakeup->Notify(); })) {}
   ~TestPlugin() { Stop(); }
 
-  void Know() { server_.Update(NodeWithOneDevice()); }
+  void Know() { server_->Update(NodeWithOneDevice()); }
   absl::Status Start() {
     registrar_ = std::make_unique<Registrar>(
-        options_, std::vector<ResourceServer*>{&server_}, wakeup_);
+        options_, Registrar::Servers{server_}, wakeup_);
     const absl::Status status = registrar_->Prepare();
     if (status.ok()) registrar_->Start();
     return status;
   }
   void Stop() {
     if (registrar_ != nullptr) registrar_->Stop();
-    server_.Stop(std::chrono::system_clock::now() + std::chrono::seconds(1));
+    server_->Stop(std::chrono::system_clock::now() + std::chrono::seconds(1));
   }
   Registrar::ResourceState State() const {
     return registrar_->States().front();
@@ -69,14 +70,14 @@ class TestPlugin {
   }
 
   Registrar& registrar() { return *registrar_; }
-  ResourceServer& server() { return server_; }
+  ResourceServer& server() { return *server_; }
   Wakeup& wakeup() { return *wakeup_; }
 
  private:
   const RegistrarOptions options_;
   const std::shared_ptr<Wakeup> wakeup_ = *Wakeup::Create();
   PoolResource pool_{PoolConfig{.rdma_hca_max = 3}};
-  ResourceServer server_;
+  const std::shared_ptr<ResourceServer> server_;
   std::unique_ptr<Registrar> registrar_;
 };
 

@@ -52,10 +52,10 @@ class EventSourcesTest : public ::testing::Test {
     return sources_.States()[static_cast<size_t>(cause)];
   }
   std::vector<RefreshCause> WaitNot() {
-    return sources_.Wait(other_.get(), steady_clock::now());
+    return sources_.Wait({other_.get()}, steady_clock::now());
   }
   std::vector<RefreshCause> WaitLong() {
-    return sources_.Wait(other_.get(), steady_clock::now() + 1h);
+    return sources_.Wait({other_.get()}, steady_clock::now() + 1h);
   }
 
   base::FileDescriptor other_{eventfd(0, EFD_CLOEXEC)};
@@ -94,7 +94,7 @@ TEST_F(EventSourcesTest, AnotherDescriptorEndsTheWait) {
 
 TEST_F(EventSourcesTest, TheWaitEndsNoEarlierThanTold) {
   const auto until = steady_clock::now() + 20ms;
-  EXPECT_THAT(sources_.Wait(other_.get(), until), IsEmpty());
+  EXPECT_THAT(sources_.Wait({other_.get()}, until), IsEmpty());
   EXPECT_GE(steady_clock::now(), until);
 }
 
