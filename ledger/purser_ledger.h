@@ -272,15 +272,18 @@ static inline int purser_ledger_commit(
   uint64_t more[PURSER_LEDGER_AMOUNTS], less[PURSER_LEDGER_AMOUNTS];
   int error = purser_ledger_amounts(reserved, before);
   if (!error) error = purser_ledger_amounts(actual, after);
-  if (!error) error = purser_ledger_usable(ledger);
   if (error) return error;
-  int grows = 0;
+  int grows = 0, shrinks = 0;
   for (uint32_t i = 0; i < PURSER_LEDGER_AMOUNTS; ++i) {
     more[i] = after[i] > before[i] ? after[i] - before[i] : 0;
     less[i] = before[i] > after[i] ? before[i] - after[i] : 0;
     grows |= more[i] != 0;
+    shrinks |= less[i] != 0;
   }
-  if (grows) error = purser_ledger_claim(ledger, more, why);
+  /* The model was right, as it mostly is. */
+  if (!grows && !shrinks) return 0;
+  error = purser_ledger_usable(ledger);
+  if (!error && grows) error = purser_ledger_claim(ledger, more, why);
   if (!error) error = purser_ledger_return(ledger, less, PURSER_LEDGER_AMOUNTS);
   return error;
 }

@@ -35,6 +35,8 @@ TEST_F(PurserLedgerTest, ReserveCommitRelease) {
   ASSERT_EQ(client.error(), 0);
   ASSERT_EQ(client.Reserve(100, 200), 0);
   EXPECT_EQ(Held(), (Amounts{300, 100, 200, 1}));
+  ASSERT_EQ(client.Commit({100, 200}, {100, 200}), 0);
+  EXPECT_EQ(Held(), (Amounts{300, 100, 200, 1}));
   ASSERT_EQ(client.Commit({100, 200}, {150, 180}), 0);
   EXPECT_EQ(Held(), (Amounts{330, 150, 180, 1}));
   ASSERT_EQ(client.Release(150, 180), 0);
