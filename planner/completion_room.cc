@@ -50,6 +50,11 @@ Finding OwnRoom(const Group& group, const GroupPlan& planned) {
 
 }  // namespace
 
+bool OwnQueueHolds(const queue_memory::QueueMemory& each) {
+  return each.completion_ring.slots >=
+         uint64_t{each.send_ring.slots} + each.receive_ring.slots;
+}
+
 Finding CompletionRoom(const Workload& workload, const Plan& plan) {
   Finding worst{Level::kOk, "cq_capacity",
                 OfAccepted(plan) +

@@ -10,4 +10,8 @@ namespace purser::planner {
 // all in one line, "cq_capacity".
 Finding CompletionRoom(const Workload& workload, const Plan& plan);
 
+// What the rings of `each` hold has room in the completion queue that is its
+// own; not so where the device has none that is large enough.
+bool OwnQueueHolds(const queue_memory::QueueMemory& each);
+
 }  // namespace purser::planner

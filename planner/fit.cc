@@ -7,6 +7,7 @@
 
 #include "base/quantity.h"
 #include "base/status_macros.h"
+#include "planner/completion_room.h"
 #include "planner/plan.h"
 #include "queue_memory/fit.h"
 #include "spdlog/fmt/fmt.h"
@@ -25,6 +26,8 @@ constexpr uint64_t kOne = 4096;
 // What a group's depths may be at most.
 struct Ceiling {
   uint32_t send = 0, receive = 0;
+  // Of the factor: beyond it a completion queue of its own would overrun.
+  uint32_t numerator = UINT32_MAX;
 };
 
 uint64_t Slots(const QueueMemory& memory) {
@@ -90,10 +93,21 @@ class Fitter {
     });
   }
 
+  bool Holds(const Group& group, const QueuePairRequest& request) const {
+    return group.completion_queues.has_value() ||
+           OwnQueueHolds(MemoryOf(group, request));
+  }
+
   void FindCeilings() {
-    for (const Group& group : asked_.groups)
-      ceilings_.push_back({CeilingOf(group, Argument::kMaxSendWr),
-                           CeilingOf(group, Argument::kMaxRecvWr)});
+    for (const Group& group : asked_.groups) {
+      Ceiling ceiling{CeilingOf(group, Argument::kMaxSendWr),
+                      CeilingOf(group, Argument::kMaxRecvWr)};
+      if (!group.completion_queues.has_value())
+        ceiling.numerator = LargestThatFits(UINT32_MAX, [&](uint32_t n) {
+          return Holds(group, Scaled(group.request, n, ceiling));
+        });
+      ceilings_.push_back(ceiling);
+    }
     for (const SharedReceiveQueues& queues : asked_.shared_receive_queues)
       shared_ceilings_.push_back(
           LargestThatFits(kMostDepth, [&](uint32_t max_wr) {
@@ -108,15 +122,19 @@ class Fitter {
         std::max<uint64_t>(1, std::min<uint64_t>(scaled, ceiling)));
   }
 
+  static QueuePairRequest Scaled(QueuePairRequest request, uint32_t numerator,
+                                 const Ceiling& ceiling) {
+    request.max_send_wr = Scaled(request.max_send_wr, numerator, ceiling.send);
+    request.max_recv_wr =
+        Scaled(request.max_recv_wr, numerator, ceiling.receive);
+    return request;
+  }
+
   void Scale(uint32_t numerator) {
-    for (size_t i = 0; i < asked_.groups.size(); ++i) {
-      const QueuePairRequest& asked = asked_.groups[i].request;
-      QueuePairRequest& request = scaled_.groups[i].request;
-      request.max_send_wr =
-          Scaled(asked.max_send_wr, numerator, ceilings_[i].send);
-      request.max_recv_wr =
-          Scaled(asked.max_recv_wr, numerator, ceilings_[i].receive);
-    }
+    for (size_t i = 0; i < asked_.groups.size(); ++i)
+      scaled_.groups[i].request =
+          Scaled(asked_.groups[i].request,
+                 std::min(numerator, ceilings_[i].numerator), ceilings_[i]);
     for (size_t i = 0; i < asked_.shared_receive_queues.size(); ++i)
       scaled_.shared_receive_queues[i].request.max_wr =
           Scaled(asked_.shared_receive_queues[i].request.max_wr, numerator,
@@ -148,10 +166,13 @@ class Fitter {
          {Argument::kMaxSendWr, Argument::kMaxRecvWr}) {
       if (ValueOf(group.request, argument) == 0) continue;
       const uint32_t depth = LargestThatFits(kMostDepth, [&](uint32_t value) {
-        return IsNoMore(MemoryOf(group, With(group.request, argument, value)),
-                        now, group.completion_queues.has_value());
+        const QueuePairRequest deeper = With(group.request, argument, value);
+        return Holds(group, deeper) &&
+               IsNoMore(MemoryOf(group, deeper), now,
+                        group.completion_queues.has_value());
       });
-      group.request = With(group.request, argument, depth);
+      if (depth > ValueOf(group.request, argument))
+        group.request = With(group.request, argument, depth);
     }
   }
   void Raise(SharedReceiveQueues& queues) const {

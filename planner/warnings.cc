@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/quantity.h"
+#include "planner/completion_room.h"
 #include "queue_memory/registry.h"
 #include "spdlog/fmt/fmt.h"
 
@@ -92,13 +93,36 @@ std::string ReceivesOverrun(const Workload& workload) {
       group->name);
 }
 
+// The device has no completion queue that is as large as the rings are.
+std::string SendsOverrun(const Workload& workload, const Plan& plan) {
+  size_t first = 0;
+  uint64_t count = 0;
+  for (size_t i = 0; i < workload.groups.size(); ++i) {
+    if (workload.groups[i].completion_queues.has_value() ||
+        plan.groups[i].each.refusal || OwnQueueHolds(plan.groups[i].each))
+      continue;
+    if (count++ == 0) first = i;
+  }
+  if (count == 0) return "";
+  const auto& each = plan.groups[first].each;
+  return fmt::format(
+      "group {}{}: the completion queue of each queue pair has room for {}, "
+      "the "
+      "most of {}, but {} requests can be outstanding: it can overrun; ask for "
+      "shallower queues, or separate completion queues for sends and receives",
+      workload.groups[first].name,
+      count == 1 ? "" : fmt::format(" (and {} more)", FormatCount(count - 1)),
+      FormatCount(each.completion_ring.slots), plan.device.name,
+      FormatCount(uint64_t{each.send_ring.slots} + each.receive_ring.slots));
+}
+
 }  // namespace
 
 void AddWarnings(const Workload& workload, Plan* plan) {
   for (const std::string& warning :
        {Exactness(*plan), Unseen(*plan), Pinned(*plan),
         TooMany(workload, *plan), TooManyUnits(workload, *plan),
-        ReceivesOverrun(workload)})
+        ReceivesOverrun(workload), SendsOverrun(workload, *plan)})
     if (!warning.empty()) plan->warnings.push_back(warning);
 }
 

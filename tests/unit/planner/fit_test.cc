@@ -100,6 +100,20 @@ TEST(FitTest, ADevicesLimitIsTheEnd) {
   EXPECT_EQ(fitted.groups[0].request.max_recv_wr, 32768u);
 }
 
+// Soft-RoCE's completion queues have 32,767 entries, which sends and receives
+// share; a group beside them that is less deep goes on.
+TEST(FitTest, CompletionQueuesOfOneQueuePairHoldWhatFits) {
+  const Workload workload =
+      Read(Groups("- {name: a}\n"
+                  "- {name: b, maxSendWr: 16, maxRecvWr: 16}\n"));
+  const Workload fitted = Fitted(workload, "rxe", 512 * kMi);
+  for (const Group& group : fitted.groups)
+    EXPECT_EQ(group.request.max_send_wr + group.request.max_recv_wr, 32766u)
+        << group.name;
+  for (const std::string& warning : PlanOn("rxe", fitted).warnings)
+    EXPECT_THAT(warning, testing::Not(HasSubstr("overrun")));
+}
+
 TEST(FitTest, SharedReceiveQueuesFollow) {
   const Workload workload = Read(
       "version: v1\n"

@@ -50,6 +50,21 @@ TEST(WarningsTest, MoreUnitsThanTheKubeletTakes) {
                              HasSubstr("205,019"))));
 }
 
+TEST(WarningsTest, NoCompletionQueueIsAsLargeAsTheRings) {
+  const std::string deep = "maxSendWr: 20000, maxRecvWr: 20000}\n";
+  EXPECT_THAT(
+      PlanOn("rxe", Read(Groups("- {name: a, " + deep + "- {name: b, " + deep)))
+          .warnings,
+      Contains(AllOf(HasSubstr("group a (and 1 more): the completion queue of "
+                               "each queue pair has room for 32,767"),
+                     HasSubstr("65,534 requests can be outstanding"))));
+  EXPECT_THAT(
+      PlanOn("rxe", Read(Groups("- {name: a, maxSendWr: 16383, maxRecvWr: "
+                                "16383}\n")))
+          .warnings,
+      Each(Not(HasSubstr("overrun"))));
+}
+
 TEST(WarningsTest, ReceivesOfASharedQueueOverrunCompletionQueuesOfOne) {
   const Workload workload = Read(
       "version: v1\n"
