@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,12 @@ bool WriteFile(const std::string& path, const std::string& text,
   return false;
 }
 
+// By whatever names and links.
+bool IsSameFile(const std::string& a, const std::string& b) {
+  std::error_code ignored;  // one that is not there is none
+  return std::filesystem::equivalent(a, b, ignored);
+}
+
 std::string Render(const std::vector<planner::Report>& reports, Output output) {
   if (output == Output::kJson) return planner::RenderJson(reports);
   if (output == Output::kYaml) return planner::RenderYaml(reports);
@@ -41,6 +49,13 @@ std::string Render(const std::vector<planner::Report>& reports, Output output) {
 }  // namespace
 
 int Plan(const PlanCommand& command, Environment& environment) {
+  if (IsSameFile(command.file, command.plot)) {
+    environment.err << fmt::format(
+        "purser: --plot {} would overwrite the workload {}: name another "
+        "file\n",
+        command.plot, command.file);
+    return kUsage;
+  }
   auto read = WorkloadOf(command);
   if (!read.ok()) return Refuse(read.status(), environment);
   const auto workload =

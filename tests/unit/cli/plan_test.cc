@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -165,6 +166,20 @@ TEST_F(PlanCommandTest, APicture) {
                      tree_.path("no/out.svg")}),
             kFailure);
   EXPECT_THAT(nowhere.err.text(), HasSubstr("cannot write "));
+}
+
+TEST_F(PlanCommandTest, APictureDoesNotOverwriteTheWorkload) {
+  const std::string text = "version: v1\ngroups: [{name: a}]\n";
+  const std::string file = File(text);
+  std::filesystem::create_symlink(file, tree_.path("link.svg"));
+  for (const std::string& plot : {file, tree_.path("link.svg")}) {
+    Purser purser;
+    EXPECT_EQ(purser({"plan", file, "--plot", plot}), kUsage) << plot;
+    EXPECT_THAT(purser.err.text(), HasSubstr("would overwrite the workload"));
+  }
+  std::ostringstream kept;
+  kept << std::ifstream(file).rdbuf();
+  EXPECT_EQ(kept.str(), text);
 }
 
 TEST_F(PlanCommandTest, WhatIsWrongIsTold) {
