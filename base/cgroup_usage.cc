@@ -81,6 +81,19 @@ absl::Status ReadHigh(const fs::path& directory, CgroupUsage& usage) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<uint64_t> CurrentBytes(const CgroupMemory& memory,
+                                      const fs::path& directory) {
+  if (directory == memory.path) return memory.current_bytes;
+  const fs::path file =
+      directory /
+      (memory.version == 1 ? "memory.usage_in_bytes" : "memory.current");
+  PURSER_ASSIGN_OR_RETURN(const std::string text, ReadOrEmpty(file));
+  uint64_t current = 0;
+  if (!text.empty() && !absl::SimpleAtoi(text, &current))
+    return NotUnderstood(file, text);
+  return current;
+}
+
 absl::Status ReadEventsV2(const fs::path& directory, CgroupUsage& usage) {
   const fs::path file = directory / "memory.events";
   PURSER_ASSIGN_OR_RETURN(const std::string text, ReadOrEmpty(file));
@@ -121,7 +134,12 @@ absl::StatusOr<MemoryStall> ReadMemoryStall(const fs::path& file) {
 }
 
 absl::StatusOr<CgroupUsage> ReadCgroupUsage(const CgroupMemory& memory) {
-  const fs::path directory = memory.path;
+  // A limit of an ancestor is met by what is charged there.
+  const fs::path directory = memory.max_bytes.has_value()
+                                 ? fs::path(memory.max_origin).parent_path()
+                                 : fs::path(memory.path);
+  PURSER_ASSIGN_OR_RETURN(const uint64_t current,
+                          CurrentBytes(memory, directory));
   CgroupUsage usage{.limit_bytes = memory.max_bytes,
                     .limit_origin = memory.max_origin};
   const fs::path stat = directory / "memory.stat";
@@ -130,9 +148,8 @@ absl::StatusOr<CgroupUsage> ReadCgroupUsage(const CgroupMemory& memory) {
       const uint64_t inactive_file,
       Field(stat, text,
             memory.version == 1 ? "total_inactive_file" : "inactive_file"));
-  usage.working_set_bytes = memory.current_bytes > inactive_file
-                                ? memory.current_bytes - inactive_file
-                                : 0;
+  usage.working_set_bytes =
+      current > inactive_file ? current - inactive_file : 0;
   if (memory.version == 1) {
     PURSER_RETURN_IF_ERROR(ReadEventsV1(directory, usage));
     return usage;

@@ -27,12 +27,18 @@ Accounts::Accounts(ledger::Ledger ledger, ClassesConfig config)
     by_client_[of.client] = {};
 }
 
-Accounts::Basis Accounts::basis() const {
+std::vector<Accounts::Basis> Accounts::bases() const {
   const ledger::Balance balance = ledger_.balance();
-  Basis basis{.container = balance.total_bound == ledger::kUnlimited};
-  basis.bound = basis.container ? balance.container_bound : balance.total_bound;
-  basis.free = Less(basis.bound, basis.Count(balance.held));
-  return basis;
+  std::vector<Basis> bases;
+  for (const bool container : {false, true}) {
+    Basis basis{
+        .container = container,
+        .bound = container ? balance.container_bound : balance.total_bound};
+    if (basis.bound == ledger::kUnlimited) continue;
+    basis.free = Less(basis.bound, basis.Count(balance.held));
+    bases.push_back(basis);
+  }
+  return bases;
 }
 
 uint64_t Accounts::FairShare(const ClassConfig& of, const Basis& basis) const {
@@ -75,9 +81,10 @@ ShareRefusal Accounts::Judge(const Owner& owner, uint64_t needed,
   const uint64_t spare = Less(basis.free, result.promised);
   const uint64_t most = Less(Part(own.max_share, basis.bound), result.used);
   const uint64_t fair_share = FairShare(own, basis);
-  const uint64_t fair = std::max({Less(fair_share, result.used), spare / 2,
-                                  std::min(own_guarantee, spare)});
-  result.allowed = std::min({spare, most, fair});
+  const uint64_t fair = std::max(Less(fair_share, result.used), spare / 2);
+  // A guarantee is had whatever the class holds.
+  result.allowed =
+      std::max(std::min({spare, most, fair}), std::min(own_guarantee, spare));
   if (needed <= result.allowed) return result;
   result.share = fair_share;
   if (needed > spare) {
@@ -92,14 +99,34 @@ ShareRefusal Accounts::Judge(const Owner& owner, uint64_t needed,
   return result;
 }
 
+ShareRefusal Accounts::JudgeAll(const Owner& owner,
+                                ledger::Charge charge) const {
+  ShareRefusal all;
+  for (const Basis& basis : bases()) {
+    ShareRefusal result = Judge(owner, basis.Count(charge), basis);
+    if (result.kind != Kind::kNone) return result;
+    if (result.needed > result.allowed) all = std::move(result);
+  }
+  return all;
+}
+
 Accounts::Result Accounts::Reserve(const Owner& owner, ledger::Charge charge) {
   std::lock_guard lock(mutex_);
   Result result;
-  if (const Basis basis = this->basis(); basis.bound != ledger::kUnlimited)
-    result.share = Judge(owner, basis.Count(charge), basis);
-  if (result.share.kind != Kind::kNone) return result;
-  result.ledger = ledger_.Reserve(charge);
-  if (result.ledger.ok()) Add(owner, charge);
+  // A ledger that finds more room than was seen has returned the leases of the
+  // dead: what that leaves is judged anew.
+  for (int tries = 0; tries < 2; ++tries) {
+    result.share = JudgeAll(owner, charge);
+    if (result.share.kind != Kind::kNone) return result;
+    result.ledger = ledger_.Reserve(charge);
+    if (!result.ledger.ok()) return result;
+    if (result.share.needed <= result.share.allowed) {
+      Add(owner, charge);
+      return result;
+    }
+    ledger_.Release(charge);
+  }
+  result.share.kind = Kind::kPromised;
   return result;
 }
 
@@ -142,20 +169,18 @@ void Accounts::Subtract(const Owner& owner, ledger::Charge charge) {
 
 queue_memory::Headroom Accounts::HeadroomOf(const Owner& owner) const {
   std::lock_guard lock(mutex_);
-  const ledger::Balance balance = ledger_.balance();
-  queue_memory::Headroom headroom{
-      .total = Less(balance.total_bound, balance.held.total()),
-      .container = Less(balance.container_bound, balance.held.container)};
-  const Basis basis = this->basis();
-  if (basis.bound == ledger::kUnlimited) return headroom;
-  uint64_t& shared = basis.container ? headroom.container : headroom.total;
-  shared = std::min(shared, Judge(owner, 0, basis).allowed);
+  queue_memory::Headroom headroom;
+  for (const Basis& basis : bases())
+    (basis.container ? headroom.container : headroom.total) =
+        Judge(owner, 0, basis).allowed;
   return headroom;
 }
 
 std::vector<ClassUse> Accounts::Use() const {
   std::lock_guard lock(mutex_);
-  const Basis basis = this->basis();
+  Basis basis{.bound = ledger::kUnlimited};
+  for (const Basis& each : bases())
+    if (each.bound < basis.bound) basis = each;
   std::vector<ClassUse> uses;
   for (const ClassConfig& of : config_.classes)
     uses.push_back({.name = of.name,

@@ -27,8 +27,7 @@ struct Owner {
   std::string client;  // its name
 };
 
-// Bytes of the bound that shares are parts of: the bound on all bytes, or where
-// there is none the one on container-charged bytes.
+// Bytes of the tighter bound.
 struct ClassUse {
   std::string name;
   bool core = false;
@@ -70,15 +69,20 @@ class Accounts {
   const ClassesConfig& config() const { return config_; }
 
  private:
-  // The bound that shares are parts of.
+  // A bound; shares are parts of each.
   struct Basis {
-    bool container = false;
+    bool container = false;  // on container-charged bytes alone
     uint64_t bound = 0, free = 0;
     uint64_t Count(ledger::Charge charge) const {
       return container ? charge.container : charge.total();
     }
   };
-  Basis basis() const;
+  // Those there are.
+  std::vector<Basis> bases() const;
+  // What every bound allows of a charge: the first refusal, or where there is
+  // none whether all had room.
+  ShareRefusal JudgeAll(const Owner& owner, ledger::Charge charge) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t FairShare(const ClassConfig& of, const Basis& basis) const;
   // The most that the owner may take; with needed > that, why.
   ShareRefusal Judge(const Owner& owner, uint64_t needed,

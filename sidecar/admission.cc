@@ -295,6 +295,9 @@ std::variant<Grant, Refusal> Admission::AdmitAtLeast(
   const Owner account{
       .class_name = accounts_->config().Find(owner.class_name)->name,
       .client = owner.client};
+  if (request.max_send_wr == 0)
+    return AdmitReceives(device, request, least, live_queue_pairs, account,
+                         std::move(*refusal));
   for (const uint32_t max_recv_wr : {request.max_recv_wr, least.max_recv_wr}) {
     QueuePairRequest smaller = request;
     smaller.max_recv_wr = max_recv_wr;
@@ -307,11 +310,37 @@ std::variant<Grant, Refusal> Admission::AdmitAtLeast(
           Admit(device, smaller, live_queue_pairs, owner);
       Grant* grant = std::get_if<Grant>(&result);
       if (grant == nullptr) continue;
-      grant->shrunk = std::move(*refusal);
+      // All of it, where others let go meanwhile.
+      if (smaller.max_send_wr < request.max_send_wr ||
+          smaller.max_recv_wr < request.max_recv_wr)
+        grant->shrunk = std::move(*refusal);
       return result;
     }
   }
   return wanted;
+}
+
+std::variant<Grant, Refusal> Admission::AdmitReceives(
+    const DeviceTraits& device, const QueuePairRequest& request,
+    const QueuePairRequest& least, uint64_t live_queue_pairs,
+    const Owner& owner, Refusal refusal) const {
+  const queue_memory::Headroom headroom = accounts_->HeadroomOf(owner);
+  QueuePairRequest smaller = request;
+  smaller.max_recv_wr = queue_memory::LargestThatFits(
+      request.max_recv_wr, [&](uint32_t max_recv_wr) {
+        QueuePairRequest tried = request;
+        tried.max_recv_wr = max_recv_wr;
+        const auto needed = queue_memory::QueuePairWithCompletionQueueMemory(
+            device.provider, device.limits, tried);
+        return !needed.memory.refusal &&
+               queue_memory::Fits(needed.memory.total(), headroom);
+      });
+  if (smaller.max_recv_wr < std::max(least.max_recv_wr, 1u)) return refusal;
+  std::variant<Grant, Refusal> result =
+      Admit(device, smaller, live_queue_pairs, owner);
+  if (Grant* grant = std::get_if<Grant>(&result))
+    grant->shrunk = std::move(refusal);
+  return result;
 }
 
 uint32_t Admission::LargestThatFits(const DeviceTraits& device,
@@ -327,11 +356,12 @@ Refusal Admission::RefuseByBudget(const DeviceTraits& device,
                                   const queue_memory::QueueMemory& needed,
                                   const ledger::ReserveResult& result,
                                   const Owner& owner) const {
-  if (result.held >= PURSER_LEDGER_MAX && result.needed < PURSER_LEDGER_MAX)
-    return UnknownLeases(Describe(device, request), result);
   const std::shared_ptr<const Budget> budget = this->budget();
-  if (result.refused_by == ledger::Bound::kLeases)
+  const bool unknown =
+      result.held >= PURSER_LEDGER_MAX && result.needed < PURSER_LEDGER_MAX;
+  if (result.refused_by == ledger::Bound::kLeases && !unknown)
     return OverQueuePairCount(Describe(device, request), *budget, result);
+  if (unknown) return UnknownLeases(Describe(device, request), result);
   const bool by_total = result.refused_by == ledger::Bound::kTotal;
   const Bound* bound =
       by_total ? budget->total_bound() : budget->container_bound();

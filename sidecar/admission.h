@@ -129,6 +129,11 @@ class Admission {
   std::optional<Refusal> CheckPressure(const std::string& what,
                                        ledger::Charge charge,
                                        const ClassConfig& of) const;
+  // AdmitAtLeast() of a queue pair without a send queue.
+  std::variant<Grant, Refusal> AdmitReceives(
+      const DeviceTraits& device, const queue_memory::QueuePairRequest& request,
+      const queue_memory::QueuePairRequest& least, uint64_t live_queue_pairs,
+      const Owner& owner, Refusal refusal) const;
   uint32_t LargestThatFits(const DeviceTraits& device,
                            const queue_memory::QueuePairRequest& request,
                            const Owner& owner) const;

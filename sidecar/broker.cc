@@ -43,6 +43,9 @@ absl::StatusOr<std::string> Broker::Attach(
   PURSER_ASSIGN_OR_RETURN(std::string client_id, clients_.Add(name));
   {
     std::lock_guard lock(observers_mutex_);
+    for (const auto& [scope, pressure] : pressure_)
+      if (pressure.state != PressureState::kNormal)
+        on_event(PressureEvent{scope, pressure});
     observers_.emplace(client_id, std::move(on_event));
   }
   base::LogInfo("client attached", {{"client", name}});
@@ -78,6 +81,10 @@ void Broker::DeviceLost(const Device& device, const std::string& why) {
 }
 
 void Broker::PressureChanged(PressureScope scope, const Pressure& pressure) {
+  {
+    std::lock_guard lock(observers_mutex_);
+    pressure_[scope] = pressure;
+  }
   Tell(PressureEvent{scope, pressure});
 }
 

@@ -83,6 +83,8 @@ class Broker {
   std::mutex observers_mutex_;
   std::map<std::string, std::function<void(const ClientEvent&)>> observers_
       ABSL_GUARDED_BY(observers_mutex_);  // by client_id
+  // The last of each scope; a client that comes later is told unless normal.
+  std::map<PressureScope, Pressure> pressure_ ABSL_GUARDED_BY(observers_mutex_);
   std::unique_ptr<Regions> regions_;
   std::unique_ptr<QueuePairs> queue_pairs_;
   // One thread: what a client held takes a system call an object to destroy,

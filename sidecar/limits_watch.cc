@@ -53,11 +53,17 @@ void LimitsWatch::Look(TimePoint now) {
 
 void LimitsWatch::LookAtBudget() {
   absl::StatusOr<Budget> budget = sources_.budget();
+  const std::shared_ptr<const Budget> before = admission_.budget();
+  absl::Status readable = budget.status();
+  // A bound that cannot be read any more is not gone.
+  if (budget.ok() && budget->gaps() != before->gaps() &&
+      !budget->gaps().empty())
+    readable = absl::UnavailableError(budget->gaps().front());
   Report(
       "the budget as it was stays in force: what it is made of cannot be "
       "read",
-      budget.status(), budget_fault_);
-  if (!budget.ok() || *budget == *admission_.budget()) return;
+      readable, budget_fault_);
+  if (!readable.ok() || *budget == *before) return;
   LogBudget("budget changed", *budget);
   admission_.SetBudget(*std::move(budget));
   const uint64_t overcommitted = admission_.OvercommittedBytes();

@@ -27,25 +27,27 @@ std::string UsedText(const PressureReading& reading, double line) {
                      *reading.used * 100, reading.figures, line * 100);
 }
 
-Pressure Judge(const PressureReading& reading, const Lines& lines) {
+// `entry`: the lines by which a state is entered, which people know.
+Pressure Judge(const PressureReading& reading, const Lines& lines,
+               const Lines& entry) {
   using enum PressureState;
   if (reading.out_of_memory)
     return {kCritical, "the container ran out of memory"};
   if (reading.used && *reading.used >= lines.critical_used)
-    return {kCritical, UsedText(reading, lines.critical_used)};
+    return {kCritical, UsedText(reading, entry.critical_used)};
   if (reading.stall && reading.stall->full_avg10 >= lines.critical_full)
     return {kCritical,
             fmt::format("all tasks waited for memory {:.1f} % of the last 10 "
                         "s, threshold {:.1f} %",
-                        reading.stall->full_avg10, lines.critical_full)};
+                        reading.stall->full_avg10, entry.critical_full)};
   if (reading.used && *reading.used >= lines.tight_used)
-    return {kTight, UsedText(reading, lines.tight_used)};
+    return {kTight, UsedText(reading, entry.tight_used)};
   if (reading.stall && reading.stall->some_avg10 >= lines.tight_some)
     return {kTight,
             fmt::format("tasks waited for memory {:.1f} % of the last 10 s, "
                         "threshold {:.1f} %",
-                        reading.stall->some_avg10, lines.tight_some)};
-  return {kNormal, reading.used ? UsedText(reading, lines.tight_used) : ""};
+                        reading.stall->some_avg10, entry.tight_some)};
+  return {kNormal, reading.used ? UsedText(reading, entry.tight_used) : ""};
 }
 
 PressureState OneBetter(PressureState state) {
@@ -75,10 +77,10 @@ bool PressureTracker::Update(const PressureReading& reading, TimePoint now) {
   PressureReading read = reading;
   // At the limit the kernel takes back file pages first, which harms nobody:
   // only a working set near the limit makes it a sign.
-  const Lines hold = ToHold(thresholds_);
+  const Lines hold = ToHold(thresholds_), enter = ToEnter(thresholds_);
   const bool strained =
       read.limit_hit && read.used && *read.used >= hold.tight_used;
-  Pressure entered = Judge(read, ToEnter(thresholds_));
+  Pressure entered = Judge(read, enter, enter);
   if (strained && entered.state == PressureState::kNormal)
     entered = {PressureState::kTight,
                "the memory limit was reached; " + entered.why};
@@ -87,7 +89,7 @@ bool PressureTracker::Update(const PressureReading& reading, TimePoint now) {
     calm_since_.reset();
     return true;
   }
-  Pressure held = Judge(read, hold);
+  Pressure held = Judge(read, hold, enter);
   if (strained && held.state == PressureState::kNormal)
     held.state = PressureState::kTight;
   if (held.state >= pressure_.state) {

@@ -111,8 +111,10 @@ QueuePairs::CreateResult QueuePairs::Admit(const CreateRequest& request,
   BrokeredQueuePair::Parts parts;
   parts.opened = std::move(opened);
   parts.live = LiveCount(parts.opened->live_queue_pairs());
-  const queue_memory::QueuePairRequest least =
+  queue_memory::QueuePairRequest least =
       ModelRequest(request.type, request.least.value_or(request.cap));
+  if (least.max_send_wr == 0) least.max_send_wr = request.cap.max_send_wr;
+  if (least.max_recv_wr == 0) least.max_recv_wr = request.cap.max_recv_wr;
   std::variant<Grant, Refusal> admitted = admission_.AdmitAtLeast(
       parts.opened->traits(), facts.request, least, parts.live.before(), owner);
   if (Refusal* refusal = std::get_if<Refusal>(&admitted))

@@ -296,6 +296,17 @@ TEST(SidecarServiceTest, ALostDeviceIsToldAfterItsObjectsAreGone) {
               HasSubstr("has ended: device rxe0 reported a fatal error"));
 }
 
+TEST(SidecarServiceTest, AClientThatComesUnderPressureIsTold) {
+  ServedSidecar served;
+  served.sidecar().broker().PressureChanged(
+      PressureScope::kContainer, {PressureState::kCritical, "99 % in use"});
+  served.sidecar().broker().PressureChanged(PressureScope::kNode, {});
+  Client client(served);
+  v1::AttachEvent event;
+  ASSERT_TRUE(client.ReadEvent(&event));
+  EXPECT_EQ(event.memory_pressure().state(), v1::PRESSURE_STATE_CRITICAL);
+}
+
 TEST(SidecarServiceTest, AChangeOfMemoryPressureIsTold) {
   ServedSidecar served;
   Client client(served);

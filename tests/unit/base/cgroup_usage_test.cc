@@ -59,6 +59,18 @@ TEST_F(CgroupUsageTest, TheSmallerOfMaxAndHighIsTheLimit) {
   EXPECT_EQ(ReadCgroupUsage(Of(2, 1000))->limit_bytes, 2048u);
 }
 
+// As a cgroup below the container's own sees it.
+TEST_F(CgroupUsageTest, AnAncestorsLimitIsMetByWhatTheAncestorHas) {
+  Write("memory.current", "4000\n");
+  Write("memory.stat", "inactive_file 500\n");
+  CgroupMemory memory = Of(2, 10, 4096);
+  memory.path = tree_.path("cgroup/child");
+  const auto usage = ReadCgroupUsage(memory);
+  ASSERT_TRUE(usage.ok()) << usage.status();
+  EXPECT_EQ(usage->working_set_bytes, 3500u);
+  EXPECT_EQ(usage->limit_bytes, 4096u);
+}
+
 TEST_F(CgroupUsageTest, Version1) {
   Write("memory.stat", "inactive_file 1\ntotal_inactive_file 400\n");
   Write("memory.failcnt", "7\n");

@@ -119,6 +119,67 @@ TEST_F(AccountsTest, SharesAreOfTheContainersBoundWhereThatIsTheOnlyOne) {
   EXPECT_EQ(accounts.HeadroomOf(Of("core")).container, 700u);
 }
 
+// The usual pod of a device that charges the container: units and a limit.
+TEST_F(AccountsTest, SharesAreOfEachBound) {
+  ledger_.SetBounds(10'000, 1000);
+  Accounts accounts = With({.classes = {{.name = "core", .floor = 0.5}}});
+  EXPECT_EQ(accounts.Reserve({}, {.container = 501}).share.kind,
+            Kind::kPromised);
+  EXPECT_TRUE(accounts.Reserve({}, {.container = 250, .node = 2000}).ok());
+  EXPECT_TRUE(accounts.Reserve(Of("core"), {.container = 500}).ok());
+  EXPECT_EQ(accounts.Use()[0].floor_bytes, 500u);
+  EXPECT_EQ(accounts.HeadroomOf(Of("core")).total, 7000u) << "its fair share";
+  EXPECT_EQ(accounts.HeadroomOf(Of("core")).container, 250u);
+}
+
+TEST_F(AccountsTest, AGuaranteeIsHadWhateverTheClassHolds) {
+  Accounts accounts = With({.classes = {{.name = "default", .max_share = 0.2}},
+                            .guarantees = {{"storage", 0.5}}});
+  EXPECT_TRUE(Takes(accounts, Of("default"), 200));
+  EXPECT_EQ(Refused(accounts, Of("default"), 1), Kind::kMaxShare);
+  EXPECT_TRUE(Takes(accounts, Of("default", "storage"), 500));
+}
+
+// Leases of a process that died are returned within the ledger's own reserve.
+class Undertaker final : public ledger::Gate {
+ public:
+  explicit Undertaker(ledger::LedgerState& state) : ledger_(&state) {}
+  void SetBounds(uint64_t total, uint64_t container, uint64_t leases) override {
+    ledger_.SetBounds(total, container, leases);
+  }
+  ledger::ReserveResult Reserve(ledger::Charge charge) override {
+    leased_ = {};
+    return ledger_.Reserve(charge);
+  }
+  ledger::ReserveResult Commit(ledger::Charge reserved,
+                               ledger::Charge actual) override {
+    return ledger_.Commit(reserved, actual);
+  }
+  void Release(ledger::Charge charge) override { ledger_.Release(charge); }
+  ledger::Charge Leased() const override { return leased_; }
+
+ private:
+  ledger::Ledger ledger_;
+  ledger::Charge leased_{.node = 900};
+};
+
+TEST(AccountsAndTheDeadTest, WhatTheDeadLeaveIsJudgedByShares) {
+  ledger::LedgerState state;
+  ledger::Ledger::Format(state);
+  Undertaker undertaker(state);
+  ledger::Ledger ledger(&state, &undertaker);
+  ledger.SetBounds(1000, ledger::kUnlimited);
+  ClassesConfig config{.classes = {{.name = "small", .max_share = 0.1},
+                                   {.name = "core", .floor = 0.5}}};
+  ASSERT_TRUE(Complete(config).ok());
+  Accounts accounts(ledger, std::move(config));
+  const Accounts::Result result =
+      accounts.Reserve({.class_name = "small"}, {.node = 300});
+  EXPECT_EQ(result.share.kind, Kind::kMaxShare);
+  EXPECT_EQ(ledger.balance().held.total(), 0u);
+  EXPECT_TRUE(accounts.Reserve({.class_name = "small"}, {.node = 100}).ok());
+}
+
 TEST_F(AccountsTest, AnUnlimitedBudgetHasNoShares) {
   ledger_.SetBounds(ledger::kUnlimited, ledger::kUnlimited);
   Accounts accounts = Usual();
@@ -170,7 +231,8 @@ TEST_F(AccountsTest, RandomUseKeepsEveryPromise) {
     ASSERT_LE(ledger_.balance().held.total(), 1000u);
     // The floor of each class can be had by it now.
     for (const ClassUse& use : accounts.Use()) {
-      ASSERT_LE(use.used_bytes, use.max_bytes);
+      // But for what clients were guaranteed.
+      ASSERT_LE(use.used_bytes, use.max_bytes + 200);
       const uint64_t kept = std::max(use.floor_bytes, use.used_bytes);
       ASSERT_GE(accounts.HeadroomOf(Of(use.name.c_str())).total,
                 kept - use.used_bytes);

@@ -202,6 +202,30 @@ TEST_F(ClassesTest, LessIsGrantedWhereTheRequestTakesLess) {
   }
 }
 
+TEST_F(ClassesTest, AQueuePairWithoutASendQueueShrinksItsReceives) {
+  Start(kMiB, {});
+  const QueuePairRequest wanted = {.max_recv_wr = 16384, .max_recv_sge = 8};
+  auto result = admission_->AdmitAtLeast(
+      Rxe(), wanted, {.max_recv_wr = 16, .max_recv_sge = 8}, 0, {});
+  const Grant* grant = std::get_if<Grant>(&result);
+  ASSERT_NE(grant, nullptr);
+  EXPECT_TRUE(grant->shrunk.has_value());
+  EXPECT_GT(grant->request.max_recv_wr, 1000u);
+  // No deeper one would have fitted.
+  QueuePairRequest deeper = grant->request;
+  ++deeper.max_recv_wr;
+  const uint64_t held_before = held();
+  EXPECT_LE(held_before, kMiB);
+  EXPECT_GT(queue_memory::QueuePairWithCompletionQueueMemory(
+                queue_memory::Provider::kRxe, Rxe().limits, deeper)
+                .memory.total()
+                .total(),
+            kMiB);
+  auto refused = admission_->AdmitAtLeast(
+      Rxe(), wanted, {.max_recv_wr = 16384, .max_recv_sge = 8}, 0, {});
+  EXPECT_TRUE(std::holds_alternative<Refusal>(refused));
+}
+
 TEST(ClassesOfQueuePairsTest, AreShownAndEndWithThem) {
   FakeSidecar sidecar;
   const std::string client = sidecar.Attach();

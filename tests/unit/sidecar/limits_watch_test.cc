@@ -24,9 +24,9 @@ class LimitsWatchTest : public testing::Test {
   static Budget Of(uint64_t bytes, std::optional<uint64_t> limit = {}) {
     BudgetInputs inputs;
     inputs.explicit_bytes = bytes;
-    if (limit)
-      inputs.cgroup = base::CgroupMemory{
-          .version = 2, .max_bytes = limit, .max_origin = "memory.max"};
+    inputs.cgroup = base::CgroupMemory{
+        .version = 2, .max_bytes = limit, .max_origin = "memory.max"};
+    inputs.memlock = base::MemlockLimit{};
     return DetermineBudget(inputs).value();
   }
   LimitSources Sources() {
@@ -95,6 +95,25 @@ TEST_F(LimitsWatchTest, ABudgetThatCannotBeReadStays) {
   After(watch, 1s);
   ASSERT_NE(admission_.budget()->total_bound(), nullptr);
   EXPECT_EQ(admission_.budget()->total_bound()->limit_bytes, 64 * kMiB);
+}
+
+TEST_F(LimitsWatchTest, ABoundThatCannotBeReadAnyMoreStays) {
+  budget_ = Of(64 * kMiB, 20 * kMiB);
+  LimitsWatch watch = Watch();
+  ASSERT_NE(admission_.budget()->container_bound(), nullptr);
+  BudgetInputs unreadable;
+  unreadable.explicit_bytes = 64 * kMiB;
+  unreadable.cgroup = absl::InternalError("memory.max holds garbage");
+  unreadable.memlock = base::MemlockLimit{};
+  budget_ = DetermineBudget(unreadable);
+  ASSERT_TRUE(budget_.ok());
+  After(watch, 1s);
+  ASSERT_NE(admission_.budget()->container_bound(), nullptr);
+  EXPECT_EQ(admission_.budget()->container_bound()->limit_bytes, 10 * kMiB);
+  // A limit that was taken away is gone.
+  budget_ = Of(64 * kMiB);
+  After(watch, 1s);
+  EXPECT_EQ(admission_.budget()->container_bound(), nullptr);
 }
 
 TEST_F(LimitsWatchTest, TellsEachChangeOfPressureOnce) {

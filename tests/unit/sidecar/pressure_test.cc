@@ -62,6 +62,8 @@ TEST_F(PressureTest, LeavesOneStepAtATimeAfterACalm) {
 
 TEST_F(PressureTest, DoesNotFlapAtAThreshold) {
   EXPECT_EQ(After(Used(0.851)), kTight);
+  After(Used(0.84));
+  EXPECT_THAT(tracker_.pressure().why, HasSubstr("threshold 85.0 %"));
   // Below the threshold by less than a quarter of the distance of the two.
   for (int i = 0; i < 100; ++i) EXPECT_EQ(After(Used(0.8251)), kTight);
   // Calm, but for one reading.
