@@ -48,20 +48,34 @@ def test_a_killed_sidecar_comes_back(purser, namespace):
 
 
 def test_a_sidecar_out_of_memory_comes_back(purser, namespace):
-    """Five KiB of a sidecar's own memory go with each queue pair: enough of them exceed a limit that is too low. Its
-    startup probe, a program beside it, has to fit into that, too."""
+    """Queue pairs cannot bring it about: at 95 % of its limit a sidecar creates no more. So the limit goes from under it."""
+    purser.apply(pods.sidecar_pod("app"), namespace=namespace)
+    purser.await_pod("app", namespace)
+    baseline, pid = purser.queue_areas(), node.process(purser, "app", namespace, "purser-sidecar")
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        application = start_application(threads, purser, namespace, "--count", "20")
+        await_queue_pairs(purser, namespace, 20)
+        sidecars = threads.submit(node.await_end_and_queue_areas, purser, pid, baseline)
+        # Less than its anonymous memory, which has nowhere else to go.
+        purser.node(f"echo 1M > /sys/fs/cgroup/$(sed s/^0::// /proc/{pid}/cgroup)/memory.max", timeout=60)
+        application_saw_it(application)
+    assert sidecars.result() == 0, "the kernel had the memory back before the next sidecar started"
+    sidecar_was_restarted(purser, namespace, reason="OOMKilled")
+    works_again(purser, namespace, baseline)
+
+
+def test_a_sidecar_near_its_memory_limit_creates_no_more(purser, namespace):
+    """Five KiB of its own memory go with each queue pair; enough of them would exceed a limit that is too low."""
     pod = pods.sidecar_pod("app")
     for kind in ("requests", "limits"):
         pods.sidecar_of(pod)["resources"][kind]["memory"] = "12Mi"
     purser.apply(pod, namespace=namespace)
     purser.await_pod("app", namespace)
-    baseline = purser.queue_areas()
-    with concurrent.futures.ThreadPoolExecutor() as threads:
-        sidecars = threads.submit(node.await_end_and_queue_areas, purser, node.process(purser, "app", namespace, "purser-sidecar"), baseline)
-        application_saw_it(start_application(threads, purser, namespace, "--count", "3000", "--send-wr", "1", "--recv-wr", "1"))
-    assert sidecars.result() == 0, "the kernel had the memory back before the next sidecar started"
-    sidecar_was_restarted(purser, namespace, reason="OOMKilled")
-    works_again(purser, namespace, baseline)
+    refused = purser.execute("app", namespace, "application", "purser", "qp", "create", "--detach", "--count", "3000", "--send-wr", "1",
+                             "--recv-wr", "1", check=False, timeout=300)
+    assert refused.returncode == 3 and "container pays, whose memory is" in refused.stderr, refused.stderr
+    assert set(node.restarts(purser, namespace).values()) == {0}
+    purser.purser("app", namespace, "qp", "destroy", "--all")
 
 
 def sidecar_was_restarted(cluster, namespace, reason):
