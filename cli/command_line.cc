@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "cli/delivered.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/peer_channel.h"
@@ -272,6 +273,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     *exit_code = app.exit(error, out, err) == 0 ? kOk : kUsage;
+    *exit_code = Delivered(*exit_code, out, err);
     return std::nullopt;
   }
   if (ping_app->parsed() && !ping.listen && !ping.connect) {

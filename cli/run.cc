@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/delivered.h"
 #include "cli/exit_code.h"
 #include "cli/render.h"
 #include "spdlog/fmt/fmt.h"
@@ -46,19 +47,7 @@ absl::StatusOr<std::unique_ptr<client::Client>> Connect(
   }
 }
 
-}  // namespace
-
-int Fail(const absl::Status& status, Environment& environment) {
-  const std::string message(status.message());
-  if (auto refusal = client::RefusalOf(status))
-    environment.err << RenderRefusal(*refusal, message);
-  else
-    environment.err << fmt::format(
-        "purser: {}\n", message.empty() ? status.ToString() : message);
-  return ExitCodeOf(status);
-}
-
-int Run(const Invocation& invocation, Environment& environment) {
+int Dispatch(const Invocation& invocation, Environment& environment) {
   if (const auto* plan = std::get_if<PlanCommand>(&invocation.command))
     return Plan(*plan, environment);
   if (const auto* node = std::get_if<NodeCommand>(&invocation.command))
@@ -94,6 +83,30 @@ int Run(const Invocation& invocation, Environment& environment) {
           [&](const CheckCommand& c) { return Check(c, environment); },
           [&](const NodeCommand& c) { return Node(c, environment); }},
       invocation.command);
+}
+
+}  // namespace
+
+int Fail(const absl::Status& status, Environment& environment) {
+  const std::string message(status.message());
+  if (auto refusal = client::RefusalOf(status))
+    environment.err << RenderRefusal(*refusal, message);
+  else
+    environment.err << fmt::format(
+        "purser: {}\n", message.empty() ? status.ToString() : message);
+  return ExitCodeOf(status);
+}
+
+int Run(const Invocation& invocation, Environment& environment) {
+  return Delivered(Dispatch(invocation, environment), environment.out,
+                   environment.err);
+}
+
+int Delivered(int exit_code, std::ostream& out, std::ostream& err) {
+  if (out.flush()) return exit_code;
+  err << "purser: cannot write the results to standard output: is it closed, "
+         "or its disk full?\n";
+  return exit_code == kOk ? kFailure : exit_code;
 }
 
 }  // namespace purser::cli

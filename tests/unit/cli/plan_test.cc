@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "cli/delivered.h"
 #include "tests/unit/cli/cli_fixture.h"
 
 namespace purser::cli {
@@ -180,6 +181,23 @@ TEST_F(PlanCommandTest, APictureDoesNotOverwriteTheWorkload) {
   std::ostringstream kept;
   kept << std::ifstream(file).rdbuf();
   EXPECT_EQ(kept.str(), text);
+}
+
+// The reader of a full disk has half a document.
+TEST_F(PlanCommandTest, WhatIsNotWrittenIsNoSuccess) {
+  std::ofstream full("/dev/full");
+  full << "{}";
+  std::ostringstream err;
+  EXPECT_EQ(Delivered(kOk, full, err), kFailure);
+  EXPECT_THAT(err.str(), HasSubstr("cannot write the results"));
+  EXPECT_EQ(Delivered(kRefused, full, err), kRefused);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"plan", "--provider", "mlx5"}, {"--help"}}) {
+    Purser closed;
+    closed.out.setstate(std::ios::badbit);
+    EXPECT_EQ(closed(arguments), kFailure) << arguments[0];
+    EXPECT_THAT(closed.err.text(), HasSubstr("cannot write the results"));
+  }
 }
 
 TEST_F(PlanCommandTest, WhatIsWrongIsTold) {
