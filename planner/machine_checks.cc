@@ -79,22 +79,53 @@ Finding CgroupMemory(const Plan& plan, const Demand& demand,
   return {Level::kOk, kCheck, found, ""};
 }
 
-Finding NodeMemory(const Plan& plan, const Machine& machine) {
+bool RingsInHugePages(const Plan& plan, const Machine& machine) {
+  return plan.device.provider == Provider::kMlx5 &&
+         machine.ring_allocator.find("HUGE") != std::string::npos;
+}
+
+// All that pods take of the node's memory, whoever is charged. Huge pages are
+// set aside beforehand, and are no part of what is available.
+uint64_t NodeBytes(const Totals& queues, uint64_t pods, const Plan& plan,
+                   const Demand& demand, const Machine& machine) {
+  const uint64_t rings =
+      RingsInHugePages(plan, machine) ? 0 : queues.queues.container;
+  const uint64_t buffers = demand.huge_pages ? 0 : BytesOf(demand.buffers);
+  return queue_memory::SaturatingAdd(
+      rings + queues.node(), queue_memory::SaturatingMultiply(buffers, pods));
+}
+
+Finding NodeMemory(const Plan& plan, const Demand& demand,
+                   const Machine& machine) {
   constexpr const char* kCheck = "node_memory";
   if (!machine.node.ok()) return Unread(kCheck, machine.node.status());
-  const uint64_t needed = plan.node.node();
+  const uint64_t unseen = plan.node.node();
+  const uint64_t pod = NodeBytes(plan.pod, 1, plan, demand, machine);
+  const uint64_t all =
+      NodeBytes(plan.node, plan.pods_per_node, plan, demand, machine);
+  const uint64_t total = machine.node->total_bytes;
   const uint64_t available = machine.node->available_bytes;
   const std::string found = fmt::format(
-      "{} of all its pods are charged to nobody; {} of {} are available",
-      FormatBytes(needed), FormatBytes(available),
-      FormatBytes(machine.node->total_bytes));
+      "queues and buffers take {} of a pod, {} of all its pods, of which {} "
+      "are charged to nobody; {} of {} are available",
+      FormatBytes(pod), FormatBytes(all), FormatBytes(unseen),
+      FormatBytes(available), FormatBytes(total));
   const std::string reserve =
       fmt::format("add {}Mi to the kubelet's systemReserved, or fewer pods",
-                  Mebibytes(needed));
-  if (needed > available)
+                  Mebibytes(unseen));
+  const std::string fewer =
+      "fewer pods, shallower queues or fewer buffers, or a larger node";
+  if (unseen > available)
     return {Level::kFailure, kCheck, found,
             "the node runs out of memory without an eviction: " + reserve};
-  if (needed > available / 2) return {Level::kWarning, kCheck, found, reserve};
+  if (pod > available || all > total)
+    return {Level::kFailure, kCheck, found,
+            "the node has not so much memory: " + fewer};
+  // Some of the pods may run, so that what they take is not available.
+  if (all > available)
+    return {Level::kWarning, kCheck, found,
+            "not all of them have room, but for those that run: " + fewer};
+  if (unseen > available / 2) return {Level::kWarning, kCheck, found, reserve};
   return {Level::kOk, kCheck, found, ""};
 }
 
@@ -187,11 +218,6 @@ Finding PageCrossing(const Plan& plan, const Demand& demand,
           "its size, or give each page an SGE of its own"};
 }
 
-bool RingsInHugePages(const Plan& plan, const Machine& machine) {
-  return plan.device.provider == Provider::kMlx5 &&
-         machine.ring_allocator.find("HUGE") != std::string::npos;
-}
-
 Finding HugePages(const Plan& plan, const Demand& demand,
                   const Machine& machine) {
   constexpr const char* kCheck = "huge_pages";
@@ -226,7 +252,7 @@ Findings MemoryFindings(const Plan& plan, const Demand& demand,
                         const Machine& machine) {
   return {Partial(plan, Memlock(plan, demand, machine)),
           Partial(plan, CgroupMemory(plan, demand, machine)),
-          Partial(plan, NodeMemory(plan, machine))};
+          Partial(plan, NodeMemory(plan, demand, machine))};
 }
 
 Findings MachineFindings(const Plan& plan, const Demand& demand,

@@ -62,6 +62,7 @@ class Planner {
   Planner(const Workload& workload, const Device& device)
       : workload_(workload), outstanding_(workload.completion_queues.size()) {
     plan_.device = device;
+    plan_.pods_per_node = workload.pods_per_node;
     plan_.groups.reserve(workload.groups.size());
   }
 

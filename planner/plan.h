@@ -67,6 +67,7 @@ struct Plan {
   std::vector<QueuesPlan> shared_receive_queues;
   std::vector<ClassTotals> classes;  // of own queues; empty: there are none
   Totals pod, node;
+  uint32_t pods_per_node = 1;
   std::vector<Refusal> refusals;  // the figures are without what is refused
   std::vector<std::string> warnings;
 

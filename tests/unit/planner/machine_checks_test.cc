@@ -25,7 +25,9 @@ class MachineChecks : public testing::Test {
   }
 
   Finding Line(const std::string& check, std::string_view profile = "mlx5") {
-    Plan plan = PlanOn(profile, Read(Groups("- {name: a, count: 100}\n")));
+    Workload workload = Read(Groups("- {name: a, count: 100}\n"));
+    workload.pods_per_node = pods_;
+    Plan plan = PlanOn(profile, workload);
     plan.device.max_mr = 1000;
     for (const Finding& finding : MachineFindings(plan, demand_, machine_))
       if (finding.check == check) return finding;
@@ -43,6 +45,7 @@ class MachineChecks : public testing::Test {
 
   Demand demand_;
   Machine machine_;
+  uint32_t pods_ = 1;
 };
 
 TEST_F(MachineChecks, AllIsWell) {
@@ -88,6 +91,34 @@ TEST_F(MachineChecks, NodeMemory) {
   machine_.node->available_bytes = kMiB;
   EXPECT_EQ(Of("node_memory", "rxe"), Level::kFailure);
   EXPECT_THAT(Line("node_memory", "rxe").advice, HasSubstr("systemReserved"));
+}
+
+TEST_F(MachineChecks, NodeMemoryHoldsWhatContainersAreChargedFor) {
+  machine_.node->available_bytes = 7 * kMiB;
+  EXPECT_EQ(Of("node_memory", "mlx5"), Level::kFailure);
+  EXPECT_THAT(Line("node_memory", "mlx5").advice,
+              HasSubstr("the node has not so much memory"));
+  machine_.ring_allocator = "HUGE";
+  EXPECT_EQ(Of("node_memory", "mlx5"), Level::kOk);
+}
+
+TEST_F(MachineChecks, NodeMemoryHoldsBuffers) {
+  Add("100Mix8@4096");
+  EXPECT_EQ(Of("node_memory"), Level::kOk);
+  Add("100Mi@4096");
+  EXPECT_EQ(Of("node_memory"), Level::kFailure);
+  demand_.huge_pages = true;
+  EXPECT_EQ(Of("node_memory"), Level::kOk);
+}
+
+// Of pods that run, what they take is not available.
+TEST_F(MachineChecks, NodeMemoryOfAllPods) {
+  Add("100Mix5@4096");
+  pods_ = 2;
+  machine_.node->total_bytes = 1100 * kMiB;
+  EXPECT_EQ(Of("node_memory"), Level::kWarning);
+  machine_.node->total_bytes = 1000 * kMiB;
+  EXPECT_EQ(Of("node_memory"), Level::kFailure);
 }
 
 TEST_F(MachineChecks, WhatCannotBeReadIsAWarning) {
@@ -167,6 +198,8 @@ TEST_F(MachineChecks, EnormousBuffers) {
   EXPECT_EQ(Of("huge_pages"), Level::kFailure);
   demand_.huge_pages = false;
   EXPECT_EQ(Of("cgroup_memory"), Level::kFailure);
+  pods_ = 1000;
+  EXPECT_EQ(Of("node_memory"), Level::kFailure);
 }
 
 }  // namespace
