@@ -44,6 +44,13 @@ Rule RuleOf(Limit limit) {
   }
 }
 
+// What is not there at all is told from what is only too large.
+const char* ErrorOf(Limit limit) {
+  return limit == Limit::kQueuePairType || limit == Limit::kSharedReceiveQueue
+             ? "EOPNOTSUPP"
+             : "EINVAL";
+}
+
 std::string Located(const Refusal& refusal) {
   return refusal.where.empty()
              ? refusal.text
@@ -77,18 +84,23 @@ BrokenRules::BrokenRules(const Workload& workload, const Plan& plan) {
 }
 
 Finding BrokenRules::Tell(Rule rule, const std::string& within) const {
-  const auto& [first, count] = rules_[static_cast<size_t>(rule)];
+  const auto& [first, error, count] = rules_[static_cast<size_t>(rule)];
   if (count == 0)
     return {Level::kOk, kNames[static_cast<size_t>(rule)], within, ""};
   return {
       Level::kFailure, kNames[static_cast<size_t>(rule)],
       count == 1 ? first : fmt::format("{} (and {} more)", first, count - 1),
-      "the device answers EINVAL; ask for less, or plan by `purser plan`"};
+      fmt::format("the device answers {}; ask for less, or plan by `purser "
+                  "plan`",
+                  error),
+      error};
 }
 
 void BrokenRules::Note(Limit limit, absl::FunctionRef<Refusal()> describe) {
-  auto& [first, count] = rules_[static_cast<size_t>(RuleOf(limit))];
-  if (count++ == 0) first = Located(describe());
+  auto& [first, error, count] = rules_[static_cast<size_t>(RuleOf(limit))];
+  if (count++ != 0) return;
+  first = Located(describe());
+  error = ErrorOf(limit);
 }
 
 }  // namespace purser::planner

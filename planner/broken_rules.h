@@ -39,6 +39,7 @@ class BrokenRules {
 
   struct Entry {
     std::string first;
+    const char* error = "";  // that it ends in
     uint64_t count = 0;
   };
   std::array<Entry, kRuleCount> rules_;

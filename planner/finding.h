@@ -17,6 +17,9 @@ struct Finding {
   std::string check;   // "max_qp_wr", one word: what scripts look for
   std::string found;   // with the figures
   std::string advice;  // what to do; of what is well mostly ""
+  // What creation then ends in, "EINVAL"; "" where that is not known. Not
+  // shown.
+  std::string error = {};
 };
 using Findings = std::vector<Finding>;
 

@@ -135,16 +135,30 @@ bool IsAsked(const Finding& finding) {
   return finding.check != "model" && finding.check != "cq_capacity";
 }
 
+// A cause that ends in another error is one, too, but not of this failure.
 Finding Verdict(const Failure& failure, const Findings& findings) {
-  const auto cause = std::find_if(
-      findings.begin(), findings.end(),
-      [](const Finding& finding) { return finding.level == Level::kFailure; });
-  if (cause != findings.end())
-    return {Level::kFailure, "verdict",
-            fmt::format("{}, by all that is known here", cause->check),
-            cause->advice};
+  const Known& known = KnownOf(failure.error);
+  const Finding* cause = nullptr;
+  for (const Finding& finding : findings) {
+    if (finding.level != Level::kFailure) continue;
+    const bool matches = finding.error.empty() || finding.error == known.name;
+    if (matches)
+      return {Level::kFailure, "verdict",
+              fmt::format("{}, by all that is known here", finding.check),
+              finding.advice};
+    if (cause == nullptr) cause = &finding;
+  }
+  if (cause != nullptr)
+    return {
+        Level::kFailure, "verdict",
+        fmt::format("{}, which refuses this request, but by {} where {} "
+                    "was asked about",
+                    cause->check, cause->error, std::string(known.name)),
+        fmt::format("{}; where it was {} nevertheless, an old kernel or "
+                    "provider may say so, or: {}",
+                    cause->advice, std::string(known.name), known.otherwise)};
   return {Level::kWarning, "verdict", "nothing here refuses this request",
-          KnownOf(failure.error).otherwise};
+          known.otherwise};
 }
 
 }  // namespace

@@ -58,6 +58,24 @@ TEST_F(TriageTest, ALimitIsTheVerdict) {
   EXPECT_TRUE(Line(findings, "memlock").check.empty());
 }
 
+// Kernels tell a type that they do not have from what is too large.
+TEST_F(TriageTest, TheVerdictIsOfTheErrorThatWasAskedAbout) {
+  const std::string group = "{name: a, type: raw_packet}";
+  Finding verdict = Line(Of(Errno::kEopnotsupp, group), "verdict");
+  EXPECT_EQ(verdict.found, "transport, by all that is known here");
+  EXPECT_THAT(verdict.advice, HasSubstr("the device answers EOPNOTSUPP"));
+  verdict = Line(Of(Errno::kEinval, group), "verdict");
+  EXPECT_EQ(verdict.level, Level::kFailure);
+  EXPECT_THAT(verdict.found,
+              HasSubstr("by EOPNOTSUPP where EINVAL was asked about"));
+  // Of two, the one that ends in it.
+  verdict = Line(Of(Errno::kEinval,
+                    "{name: a, type: raw_packet, maxSendSge: "
+                    "1000}"),
+                 "verdict");
+  EXPECT_EQ(verdict.found, "max_sge, by all that is known here");
+}
+
 TEST_F(TriageTest, NoMemoryIsMemlockFirst) {
   machine_.memlock = base::MemlockLimit{.soft_bytes = 4096};
   const Findings findings = Of(Errno::kEnomem, "{name: a}", "mlx5");
