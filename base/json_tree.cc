@@ -167,7 +167,7 @@ YamlTree ParseJsonTree(std::string_view text, size_t longest) {
   if (text.size() > longest)
     return Broken({}, fmt::format("{} bytes long; at most {} are read",
                                   text.size(), longest));
-  const std::string good = ReplaceMalformedUtf8(text);
+  const std::string good = ReplaceMalformedUtf8(WithoutByteOrderMark(text));
   // RapidJSON would take it for the end.
   if (const size_t zero = good.find('\0'); zero != std::string::npos)
     return Broken(Marks(good).At(zero), "byte 0x00 is not allowed: remove it");

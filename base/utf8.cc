@@ -80,6 +80,12 @@ size_t Utf8CharacterLength(std::string_view text) {
   return 0;
 }
 
+std::string_view WithoutByteOrderMark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
+}
+
 std::string EscapeText(std::string_view text) {
   std::string escaped;
   for (size_t i = 0; i < text.size();) {

@@ -12,6 +12,9 @@ namespace purser::base {
 // begins with none.
 size_t Utf8CharacterLength(std::string_view text);
 
+// `text` after the mark that some editors begin a file with (U+FEFF).
+std::string_view WithoutByteOrderMark(std::string_view text);
+
 // `text` as it stands between double quotes: one line of UTF-8 without control
 // characters, with the escapes of JSON (\n \r \t \" \\ \u001b). A byte that is
 // no UTF-8 becomes \ufffd.

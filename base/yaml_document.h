@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "base/strict_yaml.h"
 #include "base/yaml_tree.h"
 
@@ -22,7 +23,7 @@ struct VisitedMap {
   bool muted = false;  // a fault that is already told explains its others
   bool soft = false;   // faults are warnings …
   std::shared_ptr<bool> softened;  // … and whether there were any
-  std::vector<int> known_keys;
+  absl::InlinedVector<int, 16> known_keys;
 
   bool Knows(int key) const;
 };

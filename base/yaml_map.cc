@@ -122,8 +122,10 @@ std::string YamlMap::path() const { return state_->map().path; }
 bool YamlMap::Has(std::string_view key) { return state_->Find(key) != nullptr; }
 
 bool YamlMap::String(std::string_view key, std::string* out) {
-  const YamlNode* value = state_->Find(key);
-  if (value != nullptr && !state_->IsString(key, *value)) return false;
+  if (state_->document->is_json()) {
+    const YamlNode* value = state_->Find(key);
+    if (value != nullptr && !state_->IsString(key, *value)) return false;
+  }
   return state_->Scalar(
       key, false, [] { return "a string"; },
       [](std::string_view text) { return std::optional<std::string>(text); },
@@ -231,17 +233,19 @@ std::vector<YamlMap> YamlMap::Maps(std::string_view key) {
       !state_->Expect(key, *value, YamlNode::Kind::kList, "a list of maps"))
     return maps;
   const std::vector<int>& items = state_->document->tree.ItemsOf(*value);
+  const std::string path = JoinPath(state_->map().path, key);
+  maps.reserve(items.size());
   for (size_t i = 0; i < items.size(); ++i) {
     const int index = items[i];
     const YamlNode& item = state_->node(index);
-    const std::string name = fmt::format("{}[{}]", key, i);
     const bool is_empty =
         state_->document->is_json() && item.kind == YamlNode::Kind::kNull;
-    if (is_empty || state_->Expect(name, item, YamlNode::Kind::kMap, "a map"))
-      maps.push_back(
-          state_->Child({.node = is_empty ? -1 : index,
-                         .mark = item.mark,
-                         .path = JoinPath(state_->map().path, name)}));
+    if (is_empty || item.kind == YamlNode::Kind::kMap ||
+        state_->Expect(fmt::format("{}[{}]", key, i), item,
+                       YamlNode::Kind::kMap, "a map"))
+      maps.push_back(state_->Child({.node = is_empty ? -1 : index,
+                                    .mark = item.mark,
+                                    .path = fmt::format("{}[{}]", path, i)}));
   }
   return maps;
 }

@@ -62,24 +62,32 @@ class Parser {
   yaml_event_t event_{};
 };
 
+// Of the character after `before`, which is UTF-8.
+YamlMark MarkAfter(std::string_view before) {
+  YamlMark mark;
+  for (const char byte : before) {
+    if (byte == '\n')
+      mark = {.line = mark.line + 1};
+    else if ((static_cast<unsigned char>(byte) & 0xc0) != 0x80)
+      ++mark.column;
+  }
+  return mark;
+}
+
 // What libyaml would say without a place.
 std::optional<YamlFault> FindForbiddenByte(std::string_view text) {
-  YamlMark mark;
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    const size_t length = Utf8CharacterLength(text.substr(i));
-    const bool control =
-        (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') ||
-        byte == 0x7f;
-    if (length == 0 || control)
+    const bool plain = (byte >= 0x20 && byte < 0x7f) || byte == '\n' ||
+                       byte == '\t' || byte == '\r';
+    const size_t length = plain ? 1 : Utf8CharacterLength(text.substr(i));
+    if (length == 0 || (length == 1 && !plain))
       return YamlFault{
-          .mark = mark,
+          .mark = MarkAfter(text.substr(0, i)),
           .text = fmt::format("byte 0x{:02x} {}", byte,
                               length == 0 ? "is not UTF-8: save the file as "
                                             "UTF-8"
                                           : "is not allowed: remove it")};
-    ++mark.column;
-    if (byte == '\n') mark = {.line = mark.line + 1};
     i += length;
   }
   return std::nullopt;
@@ -160,6 +168,7 @@ YamlTree ParseYamlTree(std::string_view text, size_t longest) {
     return Broken({.mark = {},
                    .text = fmt::format("{} bytes long; at most {} are read",
                                        text.size(), longest)});
+  text = WithoutByteOrderMark(text);
   if (auto fault = FindForbiddenByte(text)) return Broken(std::move(*fault));
   Parser parser(text);
   std::optional<YamlTree> tree = NextDocument(parser);

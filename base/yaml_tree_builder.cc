@@ -12,6 +12,17 @@ namespace purser::base {
 namespace {
 
 constexpr size_t kDeepest = 64;
+constexpr size_t kUsualEntries = 8;
+
+// So few that comparing each with each takes less time than sorting them.
+constexpr size_t kFewEntries = 24;
+
+bool HasRepeatedKeys(const std::vector<YamlEntry>& entries) {
+  for (size_t i = 1; i < entries.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (entries[i].key == entries[j].key) return true;
+  return false;
+}
 
 bool IsNull(std::string_view text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" ||
@@ -62,7 +73,7 @@ bool YamlTreeBuilder::Open(const Properties& properties, YamlNode::Kind kind) {
   if (list) {
     tree_.lists.emplace_back();
   } else {
-    tree_.maps.emplace_back();
+    tree_.maps.emplace_back().reserve(kUsualEntries);
   }
   const int index = static_cast<int>(tree_.nodes.size());
   Add(std::move(node), properties.anchor);
@@ -147,6 +158,7 @@ void YamlTreeBuilder::TakeKey(const YamlNode& node, YamlMark mark) {
 
 // The first of those that are equal stays.
 void YamlTreeBuilder::RefuseRepeatedKeys(std::vector<YamlEntry>& entries) {
+  if (entries.size() <= kFewEntries && !HasRepeatedKeys(entries)) return;
   std::vector<YamlEntry> order = entries;
   std::stable_sort(
       order.begin(), order.end(),

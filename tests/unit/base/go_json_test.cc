@@ -32,6 +32,15 @@ std::string Syntax(std::string_view text) {
   return Reading(text, [](YamlMap) {}).faults;
 }
 
+TEST(GoJsonTest, AByteOrderMarkIsNoPartOfTheText) {
+  std::string name;
+  const Outcome outcome =
+      Reading("\xef\xbb\xbf{\"name\": \"a\"}",
+              [&name](YamlMap root) { root.String("name", &name); });
+  EXPECT_EQ(outcome.faults, "");
+  EXPECT_EQ(name, "a");
+}
+
 TEST(GoJsonTest, ReadsValuesOfEveryKind) {
   std::string name;
   uint64_t number = 0;

@@ -471,6 +471,37 @@ TEST(StrictYamlTest, RepeatedKeys) {
   EXPECT_EQ(value, "1");
 }
 
+// Of more than are compared one with the other.
+TEST(StrictYamlTest, RepeatedKeysOfALargeMap) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "key" + std::to_string(i) + ": 1\n";
+  const auto all = [](YamlMap root) {
+    for (int i = 0; i < 60; ++i) root.Has("key" + std::to_string(i));
+  };
+  EXPECT_EQ(Faults(text, all), "");
+  EXPECT_EQ(
+      Faults(text + "key7: 2\n", all),
+      "c.yaml:61:1: \"key7\" is given twice, first on line 8: remove one");
+}
+
+// U+FEFF, which some editors begin a file with, is no part of it.
+TEST(StrictYamlTest, AByteOrderMark) {
+  std::string value;
+  const auto read = [&value](YamlMap root) { root.String("a", &value); };
+  EXPECT_EQ(Faults("\xef\xbb\xbf"
+                   "a: x\n",
+                   read),
+            "");
+  EXPECT_EQ(value, "x");
+  EXPECT_EQ(Faults("\xef\xbb\xbf"
+                   "a: x\nb: y\n",
+                   read),
+            "c.yaml:2:1: b: unknown key (did you mean \"a\"?)");
+  EXPECT_EQ(Faults("\xef\xbb\xbf", read), "");
+  EXPECT_THAT(Faults("\xef\xbb", read),
+              testing::HasSubstr("c.yaml:1:1: byte 0xef"));
+}
+
 TEST(StrictYamlTest, FaultsOfTheCaller) {
   EXPECT_EQ(Faults("pools:\n  - name: a\n    max:\n  - {}\nport: 1\n",
                    [](YamlMap root) {
