@@ -163,7 +163,8 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
 
 }  // namespace
 
-// Limits: BCM575xx with what a current kernel answers.
+// Limits: BCM575xx with what a current kernel answers; counts: the kernel's
+// bounds in bnxt_re.h.
 constinit const ProviderRules kBnxtReRules = {
     .traits =
         {.provider = Provider::kBnxtRe,
@@ -171,7 +172,11 @@ constinit const ProviderRules kBnxtReRules = {
          .kernel_names = {"bnxt_re", "bnxt_en"},
          .devices = "Broadcom NetXtreme-E",
          .queue_pair_types = Bit(QueuePairType::kRc) | Bit(QueuePairType::kUd),
-         .defaults = {.max_qp_wr = 65407, .max_cqe = 1048575, .cqe_size = 32}},
+         .defaults = {.max_qp_wr = 65407, .max_cqe = 1048575, .cqe_size = 32},
+         .counts = {.max_qp = 65536,
+                    .max_cq = 65536,
+                    .max_mr = 65536,
+                    .max_srq = 65536}},
     .queue_pair = QueuePair,
     .completion_queue = CompletionQueue,
     .shared_receive_queue = SharedReceiveQueue};

@@ -81,6 +81,8 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
 
 }  // namespace
 
+// Limits: the kernel's iw_cxgb4 device.c c4iw_alloc and t4.h, with one status
+// entry. How many objects there are the adapter's firmware tells.
 constinit const ProviderRules kCxgb4Rules = {
     .traits = {.provider = Provider::kCxgb4,
                .name = "cxgb4",
@@ -92,7 +94,11 @@ constinit const ProviderRules kCxgb4Rules = {
                .charges_container = false,
                .charges_node = true,
                .pins_rings = false,
-               .defaults = {.max_sge = 4, .cqe_size = 64}},
+               .defaults = {.max_qp_wr = 8190,
+                            .max_sge = 4,
+                            .max_cqe = 65518,
+                            .max_inline_data = 255,
+                            .cqe_size = 64}},
     .queue_pair = QueuePair,
     .completion_queue = CompletionQueue,
     .shared_receive_queue = SharedReceiveQueue};

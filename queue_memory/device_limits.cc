@@ -7,7 +7,8 @@
 namespace purser::queue_memory {
 namespace {
 
-void Take(uint32_t told, uint32_t& limit) {
+template <typename Number>
+void Take(Number told, Number& limit) {
   if (told != 0) limit = told;
 }
 
@@ -41,6 +42,15 @@ DeviceLimits Overlay(const DeviceLimits& base, const DeviceLimits& told) {
   Take(told.qedr.send_elements, limits.qedr.send_elements);
   Take(told.qedr.receive_elements, limits.qedr.receive_elements);
   return limits;
+}
+
+ObjectCounts Overlay(const ObjectCounts& base, const ObjectCounts& told) {
+  ObjectCounts counts = base;
+  Take(told.max_qp, counts.max_qp);
+  Take(told.max_cq, counts.max_cq);
+  Take(told.max_mr, counts.max_mr);
+  Take(told.max_srq, counts.max_srq);
+  return counts;
 }
 
 DeviceLimits WithDefaults(const DeviceLimits& told,

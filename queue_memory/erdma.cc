@@ -62,6 +62,7 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
 
 }  // namespace
 
+// How many objects there are the adapter tells, in blocks of 1,024.
 constinit const ProviderRules kErdmaRules = {
     .traits = {.provider = Provider::kErdma,
                .name = "erdma",

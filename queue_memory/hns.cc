@@ -135,7 +135,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
 
 }  // namespace
 
-// Limits: HIP09.
+// Limits: HIP09; counts: the driver's bounds in hns_roce_hw_v2.h.
 constinit const ProviderRules kHnsRules = {
     .traits = {.provider = Provider::kHns,
                .name = "hns",
@@ -148,7 +148,11 @@ constinit const ProviderRules kHnsRules = {
                             .max_sge = 64,
                             .max_cqe = 4194304,
                             .max_inline_data = 1024,
-                            .cqe_size = 64}},
+                            .cqe_size = 64},
+               .counts = {.max_qp = 1 << 20,
+                          .max_cq = 1 << 20,
+                          .max_mr = 1 << 20,
+                          .max_srq = 1 << 20}},
     .queue_pair = QueuePair,
     .completion_queue = CompletionQueue,
     .shared_receive_queue = SharedReceiveQueue};

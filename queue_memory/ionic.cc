@@ -61,6 +61,9 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
 
 }  // namespace
 
+// Limits: the kernel's ionic_ibdev.c ionic_query_device tells 65,535 requests,
+// but a ring has at most 32,768 entries. How many objects there are the
+// adapter's firmware tells.
 constinit const ProviderRules kIonicRules = {
     .traits = {.provider = Provider::kIonic,
                .name = "ionic",
@@ -71,7 +74,10 @@ constinit const ProviderRules kIonicRules = {
                .queue_pair_types =
                    Bit(QueuePairType::kRc) | Bit(QueuePairType::kUd),
                .has_shared_receive_queues = false,
-               .defaults = {.cqe_size = 64}},
+               .defaults = {.max_qp_wr = 32767,
+                            .max_sge = 8,
+                            .max_cqe = 65435,
+                            .cqe_size = 64}},
     .queue_pair = QueuePair,
     .completion_queue = CompletionQueue};
 

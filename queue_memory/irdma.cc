@@ -135,7 +135,8 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
 
 }  // namespace
 
-// Limits: E810 (generation 2).
+// Limits: E810 (generation 2), with as many objects as ibv_devinfo shows: more
+// or fewer by the driver's resource profile.
 constinit const ProviderRules kIrdmaRules = {
     .traits = {.provider = Provider::kIrdma,
                .name = "irdma",
@@ -147,7 +148,8 @@ constinit const ProviderRules kIrdmaRules = {
                             .max_cqe = 1048575,
                             .max_inline_data = 101,
                             .cqe_size = 32,
-                            .irdma = {.generation = 2, .max_quanta = 32768}}},
+                            .irdma = {.generation = 2, .max_quanta = 32768}},
+               .counts = {.max_qp = 4092, .max_cq = 8189, .max_mr = 4194301}},
     .queue_pair = QueuePair,
     .completion_queue = CompletionQueue,
     .shared_receive_queue = SharedReceiveQueue};

@@ -86,7 +86,8 @@ QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
 
 }  // namespace
 
-// The provider checks no limits, and the kernel's are not known here.
+// The provider checks no limits; all of them, and how many objects there are,
+// the adapter tells (mana_ib_gd_query_adapter_caps).
 constinit const ProviderRules kManaRules = {
     .traits = {.provider = Provider::kMana,
                .name = "mana",

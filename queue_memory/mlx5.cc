@@ -180,7 +180,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
 
 }  // namespace
 
-// Limits: ConnectX-5 and later.
+// Limits: ConnectX-5 and later, as ibv_devinfo shows them.
 constinit const ProviderRules kMlx5Rules = {
     .traits = {.provider = Provider::kMlx5,
                .name = "mlx5",
@@ -195,7 +195,11 @@ constinit const ProviderRules kMlx5Rules = {
                             .max_cqe = kMostCqe,
                             .max_sq_desc_sz = 1024,
                             .max_rq_desc_sz = 512,
-                            .cqe_size = 64}},
+                            .cqe_size = 64},
+               .counts = {.max_qp = 131072,
+                          .max_cq = 1 << 24,
+                          .max_mr = 1 << 24,
+                          .max_srq = 1 << 23}},
     .most_cqe = kMostCqe,
     .queue_pair = QueuePair,
     .completion_queue = CompletionQueue,

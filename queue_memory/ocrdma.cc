@@ -13,6 +13,9 @@ namespace {
 
 constexpr uint32_t kSendEntry = 256;
 constexpr uint32_t kReceiveEntry = 128;
+// A ring has at most 8 areas of 512 KiB, and one entry stays empty.
+constexpr uint32_t kMostWr = (4u << 20) / kSendEntry - 1;
+constexpr uint32_t kMostRecvWr = (4u << 20) / kReceiveEntry - 1;
 constexpr uint32_t kArrayBytesPerSend = 16;    // wqe_wr_id_tbl
 constexpr uint32_t kArrayBytesPerReceive = 8;  // rqe_wr_id_tbl
 constexpr uint32_t kObjectStruct = 1024;       // in the process
@@ -71,6 +74,8 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
 
 }  // namespace
 
+// Depths: ocrdma_get_attr and ocrdma_sli.h. SGEs, completion queues and how
+// many objects there are the adapter's firmware tells.
 constinit const ProviderRules kOcrdmaRules = {
     .traits = {.provider = Provider::kOcrdma,
                .name = "ocrdma",
@@ -84,7 +89,9 @@ constinit const ProviderRules kOcrdmaRules = {
                .charges_container = false,
                .charges_node = true,
                .pins_rings = false,
-               .defaults = {.cqe_size = 64}},
+               .defaults = {.max_qp_wr = kMostWr,
+                            .max_recv_wr = kMostRecvWr,
+                            .cqe_size = 64}},
     .queue_pair = QueuePair,
     .completion_queue = CompletionQueue,
     .shared_receive_queue = SharedReceiveQueue};

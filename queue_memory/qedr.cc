@@ -86,6 +86,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
 
 }  // namespace
 
+// Counts: a FastLinQ 45000 as ibv_devinfo shows it.
 constinit const ProviderRules kQedrRules = {
     .traits = {.provider = Provider::kQedr,
                .name = "qedr",
@@ -99,7 +100,8 @@ constinit const ProviderRules kQedrRules = {
                             .max_inline_data = 256,
                             .cqe_size = 32,
                             .qedr = {.send_elements = 18,
-                                     .receive_elements = 4}}},
+                                     .receive_elements = 4}},
+               .counts = {.max_qp = 8568, .max_cq = 17136, .max_mr = 131070}},
     .queue_pair = QueuePair,
     .completion_queue = CompletionQueue,
     .shared_receive_queue = SharedReceiveQueue};

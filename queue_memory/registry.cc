@@ -23,6 +23,12 @@ constexpr std::array<Provider, kCount - 1> kKnown = [] {
   return known;
 }();
 
+// Until "RDMA/rxe: Bump up default maximum values used via uverbs", Linux 5.16;
+// memory regions and shared receive queues were even fewer in some kernels.
+constexpr uint32_t kOldRxeWr = 0x4000;
+constexpr ObjectCounts kOldRxeCounts = {
+    .max_qp = 0x10000, .max_cq = 16384, .max_mr = 4096, .max_srq = 4096};
+
 constexpr DeviceProfile kProfiles[] = {
     {"mlx5", Provider::kMlx5, "ConnectX-5 and later, 64-byte completions"},
     {"mlx5_cqe128",
@@ -60,12 +66,33 @@ constexpr DeviceProfile kProfiles[] = {
     {"rxe", Provider::kRxe, "soft-RoCE of current kernels"},
     {"rxe_6.1",
      Provider::kRxe,
-     "soft-RoCE of Linux 5.13 to 6.5: writes back what was asked",
+     "soft-RoCE of Linux 5.16 to 6.5: writes back what was asked",
      {.writes_back_real_slots = false}},
+    {"rxe_5.15",
+     Provider::kRxe,
+     "soft-RoCE of Linux 5.13 to 5.15: low limits",
+     {.max_qp_wr = kOldRxeWr,
+      .max_srq_wr = kOldRxeWr,
+      .writes_back_real_slots = false},
+     kOldRxeCounts},
     {"rxe_5.12",
      Provider::kRxe,
-     "soft-RoCE before Linux 5.13: 64-byte completions",
-     {.cqe_size = 64, .writes_back_real_slots = false}},
+     "soft-RoCE of Linux 5.6 to 5.12: low limits, 64-byte completions",
+     {.max_qp_wr = kOldRxeWr,
+      .max_srq_wr = kOldRxeWr,
+      .cqe_size = 64,
+      .writes_back_real_slots = false},
+     kOldRxeCounts},
+    {"rxe_5.5",
+     Provider::kRxe,
+     "soft-RoCE before Linux 5.6: low limits, 64-byte completions, 400 bytes "
+     "inline",
+     {.max_qp_wr = kOldRxeWr,
+      .max_srq_wr = kOldRxeWr,
+      .max_inline_data = 400,
+      .cqe_size = 64,
+      .writes_back_real_slots = false},
+     kOldRxeCounts},
     {"siw", Provider::kSiw, "soft-iWARP"},
     {"ocrdma", Provider::kOcrdma, "OneConnect"},
     {"cxgb4", Provider::kCxgb4, "T4 to T6"},
@@ -140,7 +167,9 @@ const DeviceProfile* FindProfile(const char* name) {
 const DeviceProfile* ProfileOfKernel(Provider provider,
                                      const KernelVersion& version) {
   if (provider != Provider::kRxe) return nullptr;
+  if (version < KernelVersion{5, 6, 0}) return ProfileNamed("rxe_5.5");
   if (version < KernelVersion{5, 13, 0}) return ProfileNamed("rxe_5.12");
+  if (version < KernelVersion{5, 16, 0}) return ProfileNamed("rxe_5.15");
   return ProfileNamed(WritesBackRealSlots(version) ? "rxe" : "rxe_6.1");
 }
 

@@ -18,6 +18,15 @@ constexpr uint32_t Bit(QueuePairType type) {
   return bit < 32 ? 1u << bit : 0;
 }
 
+// How many objects a device has, named as in ibv_device_attr. 0: not known. No
+// input of the model.
+struct ObjectCounts {
+  uint64_t max_qp = 0;
+  uint64_t max_cq = 0;
+  uint64_t max_mr = 0;
+  uint64_t max_srq = 0;
+};
+
 struct ProviderTraits {
   Provider provider = Provider::kUnknown;
   const char* name = "";  // rdma-core's
@@ -43,7 +52,9 @@ struct ProviderTraits {
   // Listing fewer send operations makes the send ring smaller.
   bool send_ops_change_sizes = false;
 
-  DeviceLimits defaults;  // what is taken where the device does not tell
+  // What is taken where the device does not tell.
+  DeviceLimits defaults;
+  ObjectCounts counts;
 
   constexpr bool Has(QueuePairType type) const {
     return (queue_pair_types & Bit(type)) != 0;
@@ -63,6 +74,8 @@ DeviceLimits EffectiveLimits(Provider provider, const DeviceLimits& told);
 // device tells over what its profile has.
 DeviceLimits Overlay(const DeviceLimits& base, const DeviceLimits& told);
 
+ObjectCounts Overlay(const ObjectCounts& base, const ObjectCounts& told);
+
 // One provider on one kind of device or kernel where its rule differs from the
 // default one.
 struct DeviceProfile {
@@ -70,6 +83,7 @@ struct DeviceProfile {
   Provider provider = Provider::kUnknown;
   const char* what = "";  // for people: "X722"
   DeviceLimits limits;
+  ObjectCounts counts;  // where they differ from the provider's
 };
 
 // The default profile of each known provider and all others.

@@ -84,6 +84,7 @@ QueueMemory SharedReceiveQueue(const DeviceLimits& limits,
 
 }  // namespace
 
+// Limits and counts: siw.h.
 constinit const ProviderRules kSiwRules = {
     .traits = {.provider = Provider::kSiw,
                .name = "siw",
@@ -98,8 +99,13 @@ constinit const ProviderRules kSiwRules = {
                .defaults = {.max_qp_wr = 32768,
                             .max_sge = 6,
                             .max_cqe = 32768 * 100,
+                            .max_srq_wr = 32768 * 10,
                             .max_inline_data = 80,
-                            .cqe_size = 32}},
+                            .cqe_size = 32},
+               .counts = {.max_qp = 102400,
+                          .max_cq = 102400,
+                          .max_mr = 1024000,
+                          .max_srq = 102400}},
     .queue_pair = QueuePair,
     .completion_queue = CompletionQueue,
     .shared_receive_queue = SharedReceiveQueue};

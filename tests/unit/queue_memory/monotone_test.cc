@@ -3,6 +3,7 @@
 // More asked costs no less, but for the exceptions named here.
 #include <gtest/gtest.h>
 
+#include "queue_memory/fit.h"
 #include "tests/unit/queue_memory/arbitrary.h"
 #include "tests/unit/queue_memory/golden.h"
 
@@ -120,6 +121,55 @@ TEST(Monotone, CompletionQueuesNeverCostLessForMoreEntries) {
     return CompletionQueueMemory(Provider::kBnxtRe, {}, cqe).total().container;
   };
   EXPECT_NEAR(bnxt_re(524287) / 2, bnxt_re(524288), 8192);
+}
+
+// With a completion queue of its own, deeper costs no less either; but larger
+// entries may, where fewer of them fit into the same ring, so that fewer
+// completions need room.
+TEST(Monotone, WithACompletionQueueOfItsOwn) {
+  for (const DeviceProfile& profile : Profiles()) {
+    Arbitrary arbitrary(8);
+    const auto both = [&](const QueuePairRequest& request) {
+      return QueuePairWithCompletionQueueMemory(profile.provider,
+                                                profile.limits, request,
+                                                CompletionQueueSize::kHeadroom)
+          .memory;
+    };
+    for (int i = 0; i < 3000; ++i) {
+      QueuePairRequest less = arbitrary.Sensible();
+      less.type = TypeOf(profile.provider, less.type);
+      less.max_send_sge %= 4, less.max_recv_sge %= 3;
+      less.max_inline_data %= 90;
+      for (const auto field : kFields) {
+        QueuePairRequest more = less;
+        more.*field += i % 2 == 0 ? 1 : arbitrary.Up(100);
+        const bool is_depth = field == &QueuePairRequest::max_send_wr ||
+                              field == &QueuePairRequest::max_recv_wr;
+        const QueueMemory of_more = both(more), of_less = both(less);
+        if (of_more.refusal || of_less.refusal) continue;
+        const bool fewer =
+            of_more.send_ring.slots < of_less.send_ring.slots ||
+            of_more.receive_ring.slots < of_less.receive_ring.slots;
+        ASSERT_FALSE(is_depth && fewer) << profile.name;
+        ASSERT_TRUE(fewer ||
+                    of_more.total().total() + 24 >= of_less.total().total())
+            << profile.name << " send " << less.max_send_wr << "/"
+            << less.max_send_sge << "/" << less.max_inline_data << " recv "
+            << less.max_recv_wr << "/" << less.max_recv_sge;
+      }
+    }
+  }
+  // 100 sends: 32 KiB hold 128 of 256 bytes, or 102 of 320, for which half the
+  // completion queue does.
+  const auto mlx5 = [](uint32_t sge) {
+    return QueuePairWithCompletionQueueMemory(
+               Provider::kMlx5, {}, {.max_send_wr = 100, .max_send_sge = sge},
+               CompletionQueueSize::kHeadroom)
+        .memory;
+  };
+  EXPECT_EQ(mlx5(4).send_ring.slots, 128u);
+  EXPECT_EQ(mlx5(5).send_ring.slots, 102u);
+  EXPECT_EQ(mlx5(4).total().total() - mlx5(5).total().total(), 8192u);
 }
 
 TEST(Monotone, SharedReceiveQueuesNeverCostLessForMore) {

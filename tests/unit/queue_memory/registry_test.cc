@@ -134,6 +134,41 @@ TEST(Registry, EffectiveLimitsAreToldElseDefaultElseUnbounded) {
   EXPECT_EQ(EffectiveLimits(Provider::kRxe, {}).cqe_size, 72u);
 }
 
+// Of each provider that has constants of its own in the kernel.
+TEST(Registry, CountsOfObjects) {
+  EXPECT_EQ(TraitsOf(Provider::kRxe).counts.max_qp, 1048560u);
+  EXPECT_EQ(TraitsOf(Provider::kSiw).counts.max_srq, 102400u);
+  EXPECT_EQ(TraitsOf(Provider::kMlx5).counts.max_qp, 131072u);
+  EXPECT_EQ(TraitsOf(Provider::kMana).counts.max_qp, 0u) << "not known";
+  for (const Provider provider : KnownProviders()) {
+    const ObjectCounts& counts = TraitsOf(provider).counts;
+    EXPECT_LE(counts.max_qp, 1u << 24) << "a number has 24 bits";
+    EXPECT_LE(counts.max_mr, INT32_MAX);
+  }
+  const ObjectCounts counts =
+      Overlay(ObjectCounts{.max_qp = 1, .max_cq = 2, .max_mr = 3, .max_srq = 4},
+              ObjectCounts{.max_cq = 7});
+  EXPECT_EQ(counts.max_qp, 1u);
+  EXPECT_EQ(counts.max_cq, 7u);
+  EXPECT_EQ(counts.max_mr, 3u);
+  EXPECT_EQ(counts.max_srq, 4u);
+}
+
+TEST(Registry, SoftRoceByKernel) {
+  const auto name = [](KernelVersion version) {
+    return std::string(ProfileOfKernel(Provider::kRxe, version)->name);
+  };
+  EXPECT_EQ(name({4, 19, 0}), "rxe_5.5");
+  EXPECT_EQ(name({5, 5, 99}), "rxe_5.5");
+  EXPECT_EQ(name({5, 6, 0}), "rxe_5.12");
+  EXPECT_EQ(name({5, 12, 99}), "rxe_5.12");
+  EXPECT_EQ(name({5, 13, 0}), "rxe_5.15");
+  EXPECT_EQ(name({5, 15, 99}), "rxe_5.15");
+  EXPECT_EQ(name({5, 16, 0}), "rxe_6.1");
+  EXPECT_EQ(name({6, 6, 0}), "rxe");
+  EXPECT_EQ(ProfileOfKernel(Provider::kSiw, {5, 0, 0}), nullptr);
+}
+
 TEST(Registry, WhatADeviceTellsLiesOverItsProfile) {
   const DeviceLimits limits =
       Overlay(FindProfile("i40e")->limits,
