@@ -281,10 +281,8 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
     *exit_code = kUsage;
     return std::nullopt;
   }
-  for (const auto& [command, source] :
-       {std::pair<CLI::App*, const WorkloadSource&>{plan_app, plan},
-        {check_app, check}}) {
-    const std::string fault = WorkloadFault(*command, source);
+  for (const std::string& fault :
+       {WorkloadFault(*plan_app, plan), CheckFault(*check_app, check)}) {
     if (fault.empty()) continue;
     err << "purser: " << fault << '\n';
     *exit_code = kUsage;

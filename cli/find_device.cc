@@ -2,6 +2,7 @@
 #include "cli/find_device.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
@@ -57,11 +58,11 @@ absl::StatusOr<planner::Device> FindDevice(rdma::Verbs& verbs,
       std::find_if(devices.begin(), devices.end(),
                    [&](const auto& each) { return any || each.name == name; });
   if (found == devices.end()) return NoSuch(name, devices);
-  planner::Device device{.name = found->name, .provider = found->provider};
-  if (const auto* profile = queue_memory::FindProfile(found->driver.c_str())) {
-    device.what = profile->what;
-    device.limits = profile->limits;
-  }
+  planner::Device device;
+  if (auto known = planner::DeviceOfProfile(found->driver); known.ok())
+    device = *std::move(known);
+  device.name = found->name;
+  device.provider = found->provider;
   PURSER_RETURN_IF_ERROR(planner::SetKernelVersion(kernel_release, &device));
   const auto capabilities = Query(verbs, device.name);
   if (!capabilities.ok()) {
@@ -71,14 +72,15 @@ absl::StatusOr<planner::Device> FindDevice(rdma::Verbs& verbs,
         std::string(capabilities.status().message()));
     return device;
   }
-  device.limits = queue_memory::Overlay(device.limits, capabilities->limits);
   const auto count = [](int value) {
     return static_cast<uint64_t>(std::max(value, 0));
   };
-  device.max_qp = count(capabilities->attr.max_qp);
-  device.max_cq = count(capabilities->attr.max_cq);
-  device.max_mr = count(capabilities->attr.max_mr);
-  device.max_srq = count(capabilities->attr.max_srq);
+  planner::Tell(capabilities->limits,
+                {.max_qp = count(capabilities->attr.max_qp),
+                 .max_cq = count(capabilities->attr.max_cq),
+                 .max_mr = count(capabilities->attr.max_mr),
+                 .max_srq = count(capabilities->attr.max_srq)},
+                &device);
   device.opened = true;
   return device;
 }

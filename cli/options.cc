@@ -35,15 +35,25 @@ CLI::Validator OneOf(std::vector<std::string> names) {
       "");
 }
 
-void AddOutput(CLI::App& app, Output& output) {
+void AddOutput(CLI::App& app, Output& output,
+               const std::vector<std::string>& formats) {
   app.add_option_function<std::string>(
          "-o,--output",
          [&output](const std::string& name) {
-           output = name == "json" ? Output::kJson : Output::kTable;
+           output = name == "json"   ? Output::kJson
+                    : name == "yaml" ? Output::kYaml
+                                     : Output::kTable;
          },
-         "table (default) or json")
-      ->check(OneOf({"table", "json"}))
+         fmt::format("{}; default {}", fmt::join(formats, ", "), formats[0]))
+      ->check(OneOf(formats))
       ->type_name("FORMAT");
+}
+
+CLI::Option* AddBytes(CLI::App& app, const std::string& name,
+                      std::optional<uint64_t>& bytes, const std::string& help) {
+  return app.add_option(name, bytes, help)
+      ->transform(Bytes(1, INT64_MAX))
+      ->type_name("BYTES");
 }
 
 }  // namespace purser::cli

@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command_line.h"
@@ -16,18 +18,30 @@ namespace purser::cli {
 CLI::Validator Bytes(uint64_t min, uint64_t max);
 CLI::Validator OneOf(std::vector<std::string> names);
 
-// -o, --output: table or json.
-void AddOutput(CLI::App& app, Output& output);
+// -o, --output: table, json or another of `formats`.
+void AddOutput(CLI::App& app, Output& output,
+               const std::vector<std::string>& formats = {"table", "json"});
+// A quantity of at least 1.
+CLI::Option* AddBytes(CLI::App& app, const std::string& name,
+                      std::optional<uint64_t>& bytes, const std::string& help);
 
-// The file or one group by flags, the device, pods on a node.
-void AddWorkload(CLI::App& app, WorkloadSource& source);
+// A command that takes a file or one group by flags, the device, pods on a
+// node.
+CLI::App* AddWorkloadCommand(CLI::App& app, WorkloadSource& source,
+                             const std::string& name, const std::string& help);
 // What contradicts itself in those options; "" where nothing does.
 std::string WorkloadFault(const CLI::App& app, const WorkloadSource& source);
+// The option --`name`, if there is one.
+bool IsGiven(const CLI::App& app, std::string_view name);
+// Any option of the one group is given.
+bool GivesGroup(const CLI::App& app);
 
 // `purser plan`.
 CLI::App* AddPlan(CLI::App& app, PlanCommand& plan);
 // `purser check`.
 CLI::App* AddCheck(CLI::App& app, CheckCommand& check);
+// As WorkloadFault.
+std::string CheckFault(const CLI::App& app, const CheckCommand& check);
 // `purser node`.
 CLI::App* AddNode(CLI::App& app, NodeCommand& node);
 

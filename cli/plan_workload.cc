@@ -2,13 +2,16 @@
 #include "cli/plan_workload.h"
 
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "base/status_macros.h"
 #include "base/strict_yaml.h"
+#include "base/utf8.h"
+#include "base/yaml_scalars.h"
 #include "planner/send_operations.h"
 #include "spdlog/fmt/fmt.h"
 
@@ -34,10 +37,6 @@ absl::StatusOr<planner::Workload> OfFlags(const WorkloadSource& source) {
     group.request.send_ops |= *bits;
   }
   if (source.shared_receive_queue.max_wr > 0) {
-    if (planner::SendsAlone(*type))
-      return absl::InvalidArgumentError(
-          fmt::format("--srq-wr: {} queue pairs have no receives: remove it",
-                      planner::TypeName(*type)));
     workload.shared_receive_queues.push_back(
         {.name = "srq", .request = source.shared_receive_queue});
     group.shared_receive_queues = 0;
@@ -53,16 +52,23 @@ absl::StatusOr<planner::Workload> OfFlags(const WorkloadSource& source) {
   return workload;
 }
 
-absl::Status AddLimit(const std::string& text, planner::Device* device) {
+absl::Status AddLimit(const std::string& text, std::set<std::string>* given,
+                      planner::Device* device) {
   const size_t equals = text.find('=');
-  uint32_t value = 0;
-  if (equals == std::string::npos ||
-      !absl::SimpleAtoi(text.substr(equals + 1), &value) || value == 0)
-    return absl::InvalidArgumentError(fmt::format(
-        "--limit: '{}': write NAME=NUMBER, such as maxQpWr=16384", text));
-  const absl::Status status =
-      planner::SetLimit(text.substr(0, equals), value, device);
-  return status.ok() ? status : WithOption("--limit", status);
+  const auto value =
+      equals == std::string::npos
+          ? std::nullopt
+          : base::ParseYamlUint(std::string_view(text).substr(equals + 1));
+  if (!value.has_value())
+    return absl::InvalidArgumentError(
+        fmt::format("--limit: {}: write NAME=NUMBER, such as maxQpWr=16384",
+                    base::QuoteForMessage(text)));
+  const std::string name = text.substr(0, equals);
+  if (!given->insert(name).second)
+    return absl::InvalidArgumentError(
+        fmt::format("--limit: {} is given twice: remove one", name));
+  const absl::Status status = planner::SetLimit(name, *value, device);
+  return status.ok() ? status : WithOption("--limit " + name, status);
 }
 
 absl::Status AddLimits(const WorkloadSource& source, planner::Device* device) {
@@ -71,8 +77,9 @@ absl::Status AddLimits(const WorkloadSource& source, planner::Device* device) {
         planner::SetKernelVersion(source.kernel_version, device);
     if (!status.ok()) return WithOption("--kernel-version", status);
   }
+  std::set<std::string> given;
   for (const std::string& limit : source.limits)
-    PURSER_RETURN_IF_ERROR(AddLimit(limit, device));
+    PURSER_RETURN_IF_ERROR(AddLimit(limit, &given, device));
   return absl::OkStatus();
 }
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string_view>
+
 #include "cli/options.h"
+#include "cli/request.h"
 #include "planner/workload.h"
 #include "spdlog/fmt/fmt.h"
 
@@ -66,15 +70,32 @@ void AddDevices(CLI::App& app, WorkloadSource& source) {
 
 }  // namespace
 
-void AddWorkload(CLI::App& app, WorkloadSource& source) {
-  app.add_option("workload", source.file,
-                 "YAML file, -: stdin (docs/planning.md); or one group by "
-                 "the options below")
+CLI::App* AddWorkloadCommand(CLI::App& app, WorkloadSource& source,
+                             const std::string& name, const std::string& help) {
+  CLI::App* command = app.add_subcommand(name, help);
+  command
+      ->add_option("workload", source.file,
+                   "YAML file, -: stdin (docs/planning.md); or one group by "
+                   "the options below")
       ->type_name("FILE");
-  AddGroup(app, source);
-  AddDevices(app, source);
-  app.add_option("--pods", source.pods_per_node, "Such pods on a node")
+  AddGroup(*command, source);
+  AddDevices(*command, source);
+  command->add_option("--pods", source.pods_per_node, "Such pods on a node")
       ->check(CLI::Range(1u, planner::kMostPodsPerNode).description(""));
+  return command;
+}
+
+bool IsGiven(const CLI::App& app, std::string_view name) {
+  const auto* option = app.get_option_no_throw(fmt::format("--{}", name));
+  return option != nullptr && option->count() > 0;
+}
+
+bool GivesGroup(const CLI::App& app) {
+  const auto& options = app.get_options();
+  return std::any_of(
+      options.begin(), options.end(), [](const CLI::Option* option) {
+        return option->get_group() == kGroup && option->count() > 0;
+      });
 }
 
 std::string WorkloadFault(const CLI::App& app, const WorkloadSource& source) {
@@ -84,13 +105,15 @@ std::string WorkloadFault(const CLI::App& app, const WorkloadSource& source) {
       return fmt::format(
           "{} takes a file or {}, not both: {} has its own groups",
           app.get_name(), option->get_name(), source.file);
-  const bool shared = app.count("--srq-wr") > 0;
-  for (const char* option : {"--recv-wr", "--recv-sge"})
-    if (shared && app.count(option) > 0)
-      return fmt::format(
-          "--srq-wr contradicts {}: a shared receive queue has the receives",
-          option);
-  if (!shared && app.count("--srq-sge") > 0) return "--srq-sge needs --srq-wr";
+  const auto given = [&app](std::string_view name) {
+    return IsGiven(app, name);
+  };
+  if (std::string fault = Contradiction(source.type, given, "--");
+      !fault.empty())
+    return fault;
+  const queue_memory::QueuePairRequest& request = source.group.request;
+  if (request.max_send_wr == 0 && request.max_recv_wr == 0 && !given("srq-wr"))
+    return "--send-wr 0 and --recv-wr 0: such a queue pair does nothing";
   return "";
 }
 

@@ -20,10 +20,12 @@ struct Device {
   std::string name;  // "mlx5_0"; of none in particular, the profile's: "mlx5"
   std::string what;  // for people: "ConnectX-5 and later"
   queue_memory::Provider provider = queue_memory::Provider::kUnknown;
+  // What is told below, else what is usual of the provider on that kernel.
   queue_memory::DeviceLimits limits;
-  // How many objects it has; 0: not known.
-  uint64_t max_qp = 0, max_cq = 0, max_mr = 0, max_srq = 0;
-  // Limits are what the opened device tells, not its provider's defaults.
+  queue_memory::ObjectCounts counts;
+  // Told by the opened device or by hand.
+  queue_memory::DeviceLimits told_limits;
+  queue_memory::ObjectCounts told_counts;
   bool opened = false;
 };
 
@@ -37,10 +39,17 @@ absl::Status SetKernelVersion(std::string_view text, Device* device);
 // One of each profile that the memory model has.
 std::vector<Device> AllDevices();
 
+// What the device itself tells goes before what is usual.
+void Tell(const queue_memory::DeviceLimits& limits,
+          const queue_memory::ObjectCounts& counts, Device* device);
+
 // Limits that can be told by hand: "maxQpWr", … as in ibv_device_attr.
 std::span<const std::string_view> LimitNames();
-// `value` from 1 to UINT32_MAX. NotFound with a suggestion where there is no
-// such limit.
-absl::Status SetLimit(std::string_view name, uint32_t value, Device* device);
+// NotFound with a suggestion where there is no such limit; InvalidArgument,
+// "must be …", where no device of that provider can have the value.
+absl::Status SetLimit(std::string_view name, uint64_t value, Device* device);
+
+// "has" where `told`, one of told_counts, says so; else "usually has".
+const char* Has(const Device& device, uint64_t told);
 
 }  // namespace purser::planner

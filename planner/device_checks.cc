@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "base/quantity.h"
 #include "planner/broken_rules.h"
@@ -19,10 +20,26 @@ namespace {
 using base::FormatBytes;
 using base::FormatCount;
 using queue_memory::DeviceLimits;
+using queue_memory::ObjectCounts;
 
-// `bound`: what the model takes where nothing is told.
-std::string Takes(uint64_t most, uint64_t bound = UINT32_MAX) {
-  return most >= bound ? "any" : FormatCount(most);
+// "rxe takes 32": `most` is told, or the provider's default; from `bound` on it
+// is what the model goes by where neither says anything.
+std::string Takes(const Device& device, uint64_t most,
+                  uint64_t bound = UINT32_MAX) {
+  if (most >= bound)
+    return fmt::format("no limit by itself is known of {}", device.name);
+  return fmt::format("{} takes {}", device.name, FormatCount(most));
+}
+
+// Of sends and receives.
+std::string Takes(const Device& device, uint64_t sends, uint64_t receives,
+                  uint64_t bound) {
+  std::string text = Takes(device, sends, bound);
+  if (receives != sends && receives < bound)
+    text +=
+        fmt::format("{} {} receives", sends < bound ? " sends and" : ", but",
+                    FormatCount(receives));
+  return text;
 }
 
 // The most that is asked for anywhere.
@@ -65,17 +82,28 @@ Most MostOf(const Workload& workload, const Plan& plan) {
   return most;
 }
 
+// "1 queue pair", "10 queue pairs".
+std::string Counted(uint64_t count, const char* noun) {
+  return fmt::format("{} {}{}", FormatCount(count), noun,
+                     count == 1 ? "" : "s");
+}
+
 // Objects in number.
 Finding Objects(const char* check, const char* noun, uint64_t of_pod,
-                uint64_t of_node, uint64_t most, const Plan& plan) {
+                uint64_t ObjectCounts::*count, const Plan& plan) {
+  const Device& device = plan.device;
+  const uint64_t most = device.counts.*count;
+  const uint64_t of_node = of_pod * plan.pods_per_node;
   if (most == 0)
     return {Level::kOk, check,
-            fmt::format("{} {}; how many {} has is not told",
-                        FormatCount(of_pod), noun, plan.device.name),
+            fmt::format("{}; how many {} has is known of an opened device "
+                        "alone",
+                        Counted(of_pod, noun), device.name),
             ""};
-  const std::string found = fmt::format(
-      "{} {} of a pod, {} of the node's pods; {} has {}", FormatCount(of_pod),
-      noun, FormatCount(of_node), plan.device.name, FormatCount(most));
+  const std::string found =
+      fmt::format("{} of a pod, {} of all its pods on a node; {} {} {}",
+                  Counted(of_pod, noun), FormatCount(of_node), device.name,
+                  Has(device, device.told_counts.*count), FormatCount(most));
   if (of_pod > most)
     return {Level::kFailure, check, found,
             "creation ends in ENOMEM or EINVAL: fewer, shared ones, or a "
@@ -87,9 +115,12 @@ Finding Objects(const char* check, const char* noun, uint64_t of_pod,
 
 Finding Described(const Plan& plan) {
   const Device& device = plan.device;
-  const std::string found = fmt::format(
-      "{}: {}{}{}", device.name, queue_memory::ProviderName(device.provider),
-      device.what.empty() ? "" : ", ", device.what);
+  const std::string provider = queue_memory::ProviderName(device.provider);
+  std::vector<std::string> words;
+  if (provider != device.name) words.push_back(provider);
+  if (!device.what.empty()) words.push_back(device.what);
+  const std::string found =
+      fmt::format("{}: {}", device.name, fmt::join(words, ", "));
   if (device.opened) return {Level::kOk, "device", found, ""};
   return {Level::kWarning, "device", found,
           "limits are the provider's usual ones, not read from a device; run "
@@ -105,6 +136,15 @@ Finding Model(const Plan& plan) {
   return {Level::kWarning, "model", found,
           "create one queue pair of each group on the device and compare "
           "before you rely on them"};
+}
+
+// What is refused has no size.
+std::string Sizes(const Plan& plan, const std::string& sizes) {
+  const bool any =
+      std::any_of(plan.groups.begin(), plan.groups.end(),
+                  [](const GroupPlan& group) { return !group.each.refusal; });
+  return any ? OfAccepted(plan) + sizes
+             : "nothing that is asked for is accepted, so it has no size";
 }
 
 std::string TypesOf(const Workload& workload) {
@@ -127,46 +167,46 @@ Findings DeviceFindings(const Workload& workload, const Plan& plan) {
   const BrokenRules broken(workload, plan);
   const Most most = MostOf(workload, plan);
   const auto& request = most.request;
-  const uint64_t pods = workload.pods_per_node;
-  const std::string accepted = OfAccepted(plan);
   return {
       Described(plan),
       Model(plan),
       broken.Tell(Rule::kTransport, TypesOf(workload)),
-      Objects("max_qp", "queue pairs", most.queue_pairs,
-              most.queue_pairs * pods, device.max_qp, plan),
+      Objects("max_qp", "queue pair", most.queue_pairs, &ObjectCounts::max_qp,
+              plan),
       broken.Tell(Rule::kDepth,
-                  fmt::format("at most {} sends and {} receives; {} takes {}",
+                  fmt::format("at most {} sends and {} receives; {}",
                               FormatCount(request.max_send_wr),
-                              FormatCount(request.max_recv_wr), device.name,
-                              Takes(limits.max_qp_wr))),
+                              FormatCount(request.max_recv_wr),
+                              Takes(device, limits.max_qp_wr,
+                                    limits.max_recv_wr, UINT32_MAX))),
       broken.Tell(Rule::kSge,
-                  fmt::format("at most {} of a send and {} of a receive; {} "
-                              "takes {} and {}",
+                  fmt::format("at most {} of a send and {} of a receive; {}",
                               request.max_send_sge, request.max_recv_sge,
-                              device.name, Takes(limits.max_sge, kMostSge),
-                              Takes(limits.max_recv_sge, kMostSge))),
-      broken.Tell(Rule::kInline,
-                  fmt::format("at most {} bytes; {} takes {}",
-                              request.max_inline_data, device.name,
-                              Takes(limits.max_inline_data, kMostInlineData))),
-      broken.Tell(Rule::kEntry,
-                  fmt::format("{}entries of {} bytes for sends, {} for "
-                              "receives",
-                              accepted, most.send_stride, most.receive_stride)),
+                              Takes(device, limits.max_sge, limits.max_recv_sge,
+                                    kMostSge))),
+      broken.Tell(
+          Rule::kInline,
+          fmt::format("at most {} bytes; {}", request.max_inline_data,
+                      Takes(device, limits.max_inline_data, kMostInlineData))),
+      broken.Tell(
+          Rule::kEntry,
+          Sizes(plan,
+                fmt::format("entries of {} bytes for sends, {} for receives",
+                            most.send_stride, most.receive_stride))),
       broken.Tell(Rule::kRing,
-                  fmt::format("{}rings of up to {} for sends, {} for "
-                              "receives",
-                              accepted, FormatBytes(most.send_ring),
-                              FormatBytes(most.receive_ring))),
-      broken.Tell(Rule::kCqe, fmt::format("{}at most {} entries; {} takes {}",
-                                          accepted, FormatCount(most.cqe),
-                                          device.name, Takes(limits.max_cqe))),
-      Objects("max_cq", "completion queues", most.completion_queues,
-              most.completion_queues * pods, device.max_cq, plan),
+                  Sizes(plan, fmt::format("rings of up to {} for sends, {} for "
+                                          "receives",
+                                          FormatBytes(most.send_ring),
+                                          FormatBytes(most.receive_ring)))),
+      broken.Tell(Rule::kCqe,
+                  Sizes(plan, fmt::format("at most {} entries; {}",
+                                          FormatCount(most.cqe),
+                                          Takes(device, limits.max_cqe)))),
+      Objects("max_cq", "completion queue", most.completion_queues,
+              &ObjectCounts::max_cq, plan),
       CompletionRoom(workload, plan),
-      Objects("max_srq", "shared receive queues", most.shared_receive_queues,
-              most.shared_receive_queues * pods, device.max_srq, plan),
+      Objects("max_srq", "shared receive queue", most.shared_receive_queues,
+              &ObjectCounts::max_srq, plan),
       broken.Tell(Rule::kSharedReceives,
                   most.shared_receive_queues == 0
                       ? "none asked for"

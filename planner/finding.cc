@@ -44,10 +44,12 @@ std::string RenderFindings(std::span<const Finding> findings) {
                finding.advice.empty()
                    ? finding.found
                    : fmt::format("{}: {}", finding.found, finding.advice)});
-  return fmt::format("{}{} ok, {} warnings, {} failures\n", table.Text(),
-                     Count(findings, Level::kOk),
-                     Count(findings, Level::kWarning),
-                     Count(findings, Level::kFailure));
+  const auto warnings = Count(findings, Level::kWarning);
+  const auto failures = Count(findings, Level::kFailure);
+  return fmt::format("{}{} ok, {} warning{}, {} failure{}\n", table.Text(),
+                     Count(findings, Level::kOk), warnings,
+                     warnings == 1 ? "" : "s", failures,
+                     failures == 1 ? "" : "s");
 }
 
 std::string RenderFindingsJson(std::span<const Finding> findings) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/fit.h"
 
-#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "base/quantity.h"
 #include "base/status_macros.h"
 #include "planner/completion_room.h"
+#include "planner/fit_bounds.h"
 #include "planner/plan.h"
 #include "queue_memory/fit.h"
 #include "spdlog/fmt/fmt.h"
@@ -20,16 +19,6 @@ using queue_memory::LargestThatFits;
 using queue_memory::QueueMemory;
 using queue_memory::QueuePairRequest;
 
-// Factors are whole numbers of this.
-constexpr uint64_t kOne = 4096;
-
-// What a group's depths may be at most.
-struct Ceiling {
-  uint32_t send = 0, receive = 0;
-  // Of the factor: beyond it a completion queue of its own would overrun.
-  uint32_t numerator = UINT32_MAX;
-};
-
 uint64_t Slots(const QueueMemory& memory) {
   return uint64_t{memory.send_ring.slots} + memory.receive_ring.slots +
          memory.shared_receive_ring.slots;
@@ -38,28 +27,17 @@ uint64_t Slots(const QueueMemory& memory) {
 class Fitter {
  public:
   Fitter(const Workload& workload, const Device& device)
-      : asked_(workload), device_(device), scaled_(workload) {}
+      : device_(device), bounds_(workload, device), scaled_(workload) {}
 
   absl::StatusOr<Workload> Fit(uint64_t budget) {
-    FindCeilings();
-    Scale(0);
+    bounds_.Scale(0, &scaled_);
     PURSER_ASSIGN_OR_RETURN(const Plan least, MakePlan(scaled_, device_));
-    if (!least.refusals.empty())
-      return absl::InvalidArgumentError(fmt::format(
-          "{}{}{}", least.refusals[0].where,
-          least.refusals[0].where.empty() ? "" : ": ", least.refusals[0].text));
-    if (least.pod.queues.total() > budget)
-      return absl::ResourceExhaustedError(fmt::format(
-          "{} queue pairs take {} at the least depth, more than the {} to fit "
-          "into: fewer queue pairs, or shared completion queues",
-          base::FormatCount(least.pod.queue_pairs),
-          base::FormatBytes(least.pod.queues.total()),
-          base::FormatBytes(budget)));
-    const uint32_t factor = LargestThatFits(UINT32_MAX, [&](uint32_t n) {
-      Scale(n);
+    PURSER_RETURN_IF_ERROR(CheckLeast(least, budget));
+    const Factor factor = LargestThatFits(UINT32_MAX, [&](Factor each) {
+      bounds_.Scale(each, &scaled_);
       return FitsInto(budget, scaled_);
     });
-    Scale(factor);
+    bounds_.Scale(factor, &scaled_);
     RaiseOwn();
     Workload raised = scaled_;
     RaiseShared(&raised);
@@ -67,78 +45,34 @@ class Fitter {
   }
 
  private:
-  QueueMemory MemoryOf(const Group& group,
-                       const QueuePairRequest& request) const {
-    if (group.completion_queues.has_value())
-      return queue_memory::QueuePairMemory(device_.provider, device_.limits,
-                                           request);
-    return queue_memory::QueuePairWithCompletionQueueMemory(
-               device_.provider, device_.limits, request,
-               queue_memory::CompletionQueueSize::kHeadroom)
-        .memory;
-  }
-  QueueMemory MemoryOf(
+  QueueMemory SharedMemory(
       const queue_memory::SharedReceiveQueueRequest& request) const {
     return queue_memory::SharedReceiveQueueMemory(device_.provider,
                                                   device_.limits, request);
   }
 
-  // The deepest that the device makes, the other side of 1.
-  uint32_t CeilingOf(const Group& group, Argument argument) const {
-    QueuePairRequest request = group.request;
-    request.max_send_wr = std::min(request.max_send_wr, 1u);
-    request.max_recv_wr = std::min(request.max_recv_wr, 1u);
-    return LargestThatFits(kMostDepth, [&](uint32_t depth) {
-      return !MemoryOf(group, With(request, argument, depth)).refusal;
-    });
-  }
-
-  bool Holds(const Group& group, const QueuePairRequest& request) const {
-    return group.completion_queues.has_value() ||
-           OwnQueueHolds(MemoryOf(group, request));
-  }
-
-  void FindCeilings() {
-    for (const Group& group : asked_.groups) {
-      Ceiling ceiling{CeilingOf(group, Argument::kMaxSendWr),
-                      CeilingOf(group, Argument::kMaxRecvWr)};
-      if (!group.completion_queues.has_value())
-        ceiling.numerator = LargestThatFits(UINT32_MAX, [&](uint32_t n) {
-          return Holds(group, Scaled(group.request, n, ceiling));
-        });
-      ceilings_.push_back(ceiling);
+  // `plan`: of the least depths.
+  absl::Status CheckLeast(const Plan& plan, uint64_t budget) const {
+    if (!plan.refusals.empty()) {
+      const auto& [where, text] = plan.refusals[0];
+      return absl::InvalidArgumentError(
+          fmt::format("{}{}{}", where, where.empty() ? "" : ": ", text));
     }
-    for (const SharedReceiveQueues& queues : asked_.shared_receive_queues)
-      shared_ceilings_.push_back(
-          LargestThatFits(kMostDepth, [&](uint32_t max_wr) {
-            return !MemoryOf({max_wr, queues.request.max_sge}).refusal;
-          }));
-  }
-
-  static uint32_t Scaled(uint32_t depth, uint32_t numerator, uint32_t ceiling) {
-    if (depth == 0) return 0;
-    const uint64_t scaled = uint64_t{depth} * numerator / kOne;
-    return static_cast<uint32_t>(
-        std::max<uint64_t>(1, std::min<uint64_t>(scaled, ceiling)));
-  }
-
-  static QueuePairRequest Scaled(QueuePairRequest request, uint32_t numerator,
-                                 const Ceiling& ceiling) {
-    request.max_send_wr = Scaled(request.max_send_wr, numerator, ceiling.send);
-    request.max_recv_wr =
-        Scaled(request.max_recv_wr, numerator, ceiling.receive);
-    return request;
-  }
-
-  void Scale(uint32_t numerator) {
-    for (size_t i = 0; i < asked_.groups.size(); ++i)
-      scaled_.groups[i].request =
-          Scaled(asked_.groups[i].request,
-                 std::min(numerator, ceilings_[i].numerator), ceilings_[i]);
-    for (size_t i = 0; i < asked_.shared_receive_queues.size(); ++i)
-      scaled_.shared_receive_queues[i].request.max_wr =
-          Scaled(asked_.shared_receive_queues[i].request.max_wr, numerator,
-                 shared_ceilings_[i]);
+    if (CanOverrun(scaled_, plan)) {
+      const Finding room = CompletionRoom(scaled_, plan);
+      return absl::InvalidArgumentError(
+          fmt::format("not even the least depths have room in completion "
+                      "queues: {}; {}",
+                      room.found, room.advice));
+    }
+    if (plan.pod.queues.total() > budget)
+      return absl::ResourceExhaustedError(fmt::format(
+          "{} queue pairs take {} at the least depth, more than the {} to fit "
+          "into: fewer queue pairs, or shared completion queues",
+          base::FormatCount(plan.pod.queue_pairs),
+          base::FormatBytes(plan.pod.queues.total()),
+          base::FormatBytes(budget)));
+    return absl::OkStatus();
   }
 
   bool FitsInto(uint64_t budget, const Workload& workload) const {
@@ -152,23 +86,27 @@ class Fitter {
       if (!group.completion_queues.has_value()) Raise(group);
   }
   // Shared completion queues are sized by the slots, which do not grow, and by
-  // the depths of all together, so that what is raised may take more.
+  // the depths of all together, so that what is raised may take more. Those of
+  // a given size are full already.
   void RaiseShared(Workload* workload) const {
     for (Group& group : workload->groups)
-      if (group.completion_queues.has_value()) Raise(group);
-    for (SharedReceiveQueues& queues : workload->shared_receive_queues)
-      Raise(queues);
+      if (group.completion_queues.has_value() &&
+          workload->completion_queues[*group.completion_queues].cqe == 0)
+        Raise(group);
+    for (size_t i = 0; i < workload->shared_receive_queues.size(); ++i)
+      if (!bounds_.CompletesInGivenQueue(i))
+        Raise(workload->shared_receive_queues[i]);
   }
 
   void Raise(Group& group) const {
-    const QueueMemory now = MemoryOf(group, group.request);
+    const QueueMemory now = MemoryOf(device_, group, group.request);
     for (const Argument argument :
          {Argument::kMaxSendWr, Argument::kMaxRecvWr}) {
       if (ValueOf(group.request, argument) == 0) continue;
       const uint32_t depth = LargestThatFits(kMostDepth, [&](uint32_t value) {
         const QueuePairRequest deeper = With(group.request, argument, value);
-        return Holds(group, deeper) &&
-               IsNoMore(MemoryOf(group, deeper), now,
+        return HasRoom(device_, group, deeper) &&
+               IsNoMore(MemoryOf(device_, group, deeper), now,
                         group.completion_queues.has_value());
       });
       if (depth > ValueOf(group.request, argument))
@@ -176,9 +114,10 @@ class Fitter {
     }
   }
   void Raise(SharedReceiveQueues& queues) const {
-    const QueueMemory now = MemoryOf(queues.request);
+    const QueueMemory now = SharedMemory(queues.request);
     queues.request.max_wr = LargestThatFits(kMostDepth, [&](uint32_t max_wr) {
-      return IsNoMore(MemoryOf({max_wr, queues.request.max_sge}), now, true);
+      return IsNoMore(SharedMemory({max_wr, queues.request.max_sge}), now,
+                      true);
     });
   }
   static bool IsNoMore(const QueueMemory& memory, const QueueMemory& now,
@@ -187,11 +126,9 @@ class Fitter {
            (!same_slots || Slots(memory) <= Slots(now));
   }
 
-  const Workload& asked_;
   const Device& device_;
+  const FitBounds bounds_;
   Workload scaled_;
-  std::vector<Ceiling> ceilings_;  // by group
-  std::vector<uint32_t> shared_ceilings_;
 };
 
 }  // namespace

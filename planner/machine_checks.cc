@@ -159,11 +159,16 @@ Finding Partial(const Plan& plan, Finding finding) {
 Finding Regions(const Plan& plan, const Demand& demand) {
   constexpr const char* kCheck = "max_mr";
   const uint64_t count = CountOf(demand.buffers);
-  const uint64_t most = plan.device.max_mr;
+  const Device& device = plan.device;
+  const uint64_t most = device.counts.max_mr;
   const std::string found = fmt::format(
       "{} memory regions; {}", FormatCount(count),
-      most == 0 ? "how many the device has is not told"
-                : fmt::format("the device has {}", FormatCount(most)));
+      most == 0 ? fmt::format("how many {} has is known of an opened device "
+                              "alone",
+                              device.name)
+                : fmt::format("{} {} {}", device.name,
+                              Has(device, device.told_counts.max_mr),
+                              FormatCount(most)));
   if (most != 0 && count > most)
     return {Level::kFailure, kCheck, found,
             "register few large buffers instead of many small ones"};

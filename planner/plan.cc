@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/quantity.h"
 #include "base/status_macros.h"
+#include "planner/completion_queues.h"
 #include "planner/refusal.h"
 #include "planner/warnings.h"
 #include "queue_memory/fit.h"
@@ -16,6 +18,7 @@
 namespace purser::planner {
 namespace {
 
+using base::FormatCount;
 using queue_memory::QueueMemory;
 
 constexpr uint64_t kMostBytes = INT64_MAX;
@@ -47,15 +50,6 @@ bool AddTo(Totals* totals, uint64_t count, const Totals& more) {
 Totals TotalsOf(const QueueMemory& memory) {
   return {.queues = memory.total(), .context = memory.context.total()};
 }
-
-uint64_t Slots(const QueueMemory& memory) {
-  return uint64_t{memory.send_ring.slots} + memory.receive_ring.slots;
-}
-
-// Requests, by what was asked for and by what the rings really hold.
-struct Outstanding {
-  uint64_t asked = 0, held = 0;
-};
 
 class Planner {
  public:
@@ -180,9 +174,7 @@ class Planner {
   void CountCompletions(const Group& group, const QueueMemory& each) {
     if (!group.completion_queues.has_value()) return;
     Outstanding* outstanding = &outstanding_[*group.completion_queues];
-    const auto& request = group.request;
-    Add(outstanding, group.count,
-        {uint64_t{request.max_send_wr} + request.max_recv_wr, Slots(each)});
+    Add(outstanding, group.count, OutstandingOf(group.request, each));
     const auto shared = group.shared_receive_queues;
     if (!shared.has_value() ||
         !seen_.emplace(*group.completion_queues, *shared).second)
@@ -196,42 +188,10 @@ class Planner {
     if (!AddTo(&sum->held, count, each.held)) sum->held = kMostBytes;
   }
 
-  QueueMemory CompletionQueueOf(uint64_t entries) const {
-    return queue_memory::CompletionQueueMemory(
-        plan_.device.provider, plan_.device.limits,
-        static_cast<uint32_t>(std::min<uint64_t>(entries, UINT32_MAX)));
-  }
-
-  // Where the entries are not given, and one queue cannot have as many as are
-  // needed, there are more queues.
-  QueuesPlan SizeCompletionQueues(const CompletionQueues& queues,
-                                  const Outstanding& outstanding) const {
-    if (queues.cqe != 0)
-      return {.each = CompletionQueueOf(queues.cqe),
-              .count = queues.count,
-              .entries = queues.cqe};
-    const uint64_t needed = EntriesFor(outstanding.asked, outstanding.held);
-    uint64_t count = queues.count;
-    QueueMemory each = CompletionQueueOf(DivideUp(needed, count));
-    if (each.refusal.limit == queue_memory::Limit::kMaxCqe &&
-        each.refusal.allowed > 0) {
-      count = DivideUp(needed, each.refusal.allowed);
-      if (count <= kMostQueuePairs)
-        each = CompletionQueueOf(DivideUp(needed, count));
-    }
-    return {.each = each,
-            .count = static_cast<uint32_t>(
-                std::min<uint64_t>(count, kMostQueuePairs)),
-            .entries = static_cast<uint32_t>(
-                std::min<uint64_t>(DivideUp(needed, count), UINT32_MAX))};
-  }
-
   absl::Status PlanCompletionQueues(size_t index) {
     const CompletionQueues& queues = workload_.completion_queues[index];
-    const Outstanding& outstanding = outstanding_[index];
-    QueuesPlan planned = SizeCompletionQueues(queues, outstanding);
-    planned.asked = outstanding.asked;
-    planned.held = outstanding.held;
+    QueuesPlan planned =
+        SizeCompletionQueues(plan_.device, queues, outstanding_[index]);
     absl::Status status;
     if (planned.each.refusal) {
       plan_.refusals.push_back(
@@ -247,26 +207,24 @@ class Planner {
   }
 
   void WarnIfSmall(const CompletionQueues& queues, const QueuesPlan& planned) {
-    if (uint64_t{planned.count} * planned.each.completion_ring.slots >=
-        planned.held)
-      return;
+    if (planned.room() >= planned.held) return;
     plan_.warnings.push_back(fmt::format(
         "completion queue {}: {} x {} entries for {} requests that can be "
-        "outstanding: it can overrun; leave out cqe, or give {}",
-        queues.name, planned.count, planned.entries, planned.held,
-        DivideUp(EntriesFor(planned.asked, planned.held), planned.count)));
+        "outstanding: it can overrun; {}",
+        queues.name, FormatCount(planned.count), FormatCount(planned.entries),
+        FormatCount(planned.held), HowToHold(plan_.device, planned)));
   }
 
   void CheckCount() {
-    const uint64_t most = plan_.device.max_qp;
+    const Device& device = plan_.device;
+    const uint64_t most = device.counts.max_qp;
     if (most == 0 || plan_.pod.queue_pairs <= most) return;
+    // What is only usual is a warning.
+    if (!device.opened && device.told_counts.max_qp == 0) return;
     plan_.refusals.push_back(
         {.text = fmt::format("{} queue pairs are more than the {} that {} has",
-                             plan_.pod.queue_pairs, most, plan_.device.name)});
-  }
-
-  static uint64_t DivideUp(uint64_t a, uint64_t b) {
-    return a / b + (a % b == 0 ? 0 : 1);
+                             FormatCount(plan_.pod.queue_pairs),
+                             FormatCount(most), device.name)});
   }
 
   const Workload& workload_;

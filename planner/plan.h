@@ -38,6 +38,13 @@ struct GroupPlan {
   Totals all;
 };
 
+// What completion queues of requests `asked` for, which rings that really hold
+// `held` post to, are to hold together: they never overrun, and have a fifth
+// more than was asked for.
+constexpr uint64_t EntriesFor(uint64_t asked, uint64_t held) {
+  return std::max({queue_memory::WithHeadroom(asked), held, uint64_t{1}});
+}
+
 // Of shared queues that are alike.
 struct QueuesPlan {
   queue_memory::QueueMemory each;
@@ -47,6 +54,10 @@ struct QueuesPlan {
   // by what was asked for and by what the rings really hold.
   uint64_t asked = 0, held = 0;
   Totals all;
+
+  // Completions that all of them hold, and that they are to hold.
+  uint64_t room() const { return uint64_t{count} * each.completion_ring.slots; }
+  uint64_t needed() const { return EntriesFor(asked, held); }
 };
 
 struct Refusal {
@@ -79,13 +90,6 @@ struct Plan {
 
 // InvalidArgument where a sum exceeds 2^63-1 bytes.
 absl::StatusOr<Plan> MakePlan(const Workload& workload, const Device& device);
-
-// What completion queues of requests `asked` for, which rings that really hold
-// `held` post to, are to hold together: they never overrun, and have a fifth
-// more than was asked for.
-constexpr uint64_t EntriesFor(uint64_t asked, uint64_t held) {
-  return std::max({queue_memory::WithHeadroom(asked), held, uint64_t{1}});
-}
 
 // Bytes in whole MiB, rounded up.
 constexpr uint64_t Mebibytes(uint64_t bytes) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/quantity.h"
+#include "planner/completion_room.h"
 #include "planner/send_operations.h"
 #include "queue_memory/fit.h"
 #include "queue_memory/registry.h"
@@ -73,14 +74,29 @@ uint32_t Largest(const Device& device, const QueuePairRequest& request,
   });
 }
 
-std::string Advice(const Device& device, const QueuePairRequest& request,
-                   Limit limit) {
-  const std::optional<Argument> argument = ArgumentOf(request, limit);
+// Up to what a completion queue of its own has room, where that is less.
+std::string OwnRoom(const Device& device, const Group& group, Argument argument,
+                    uint32_t largest) {
+  if (argument != Argument::kMaxSendWr && argument != Argument::kMaxRecvWr)
+    return "";
+  const uint32_t held = queue_memory::LargestThatFits(largest, [&](uint32_t n) {
+    return HasRoom(device, group,
+                   queue_memory::With(group.request, argument, n));
+  });
+  return held == largest || held == 0
+             ? ""
+             : fmt::format(" ({} with room for all its completions)", held);
+}
+
+std::string Advice(const Device& device, const Group& group, Limit limit) {
+  const std::optional<Argument> argument = ArgumentOf(group.request, limit);
   if (!argument.has_value() || queue_memory::IsLeast(limit)) return "";
-  const uint32_t largest = Largest(device, request, *argument);
+  const uint32_t largest = Largest(device, group.request, *argument);
   if (largest == 0) return "";
-  return fmt::format("; the largest {} that it takes is {}, all else as asked",
-                     queue_memory::ArgumentName(*argument), largest);
+  return fmt::format(
+      "; the largest {} that it takes is {}{}, all else as asked",
+      queue_memory::ArgumentName(*argument), largest,
+      OwnRoom(device, group, *argument, largest));
 }
 
 // Bytes of what a limit of rings counts: basic blocks, quanta.
@@ -198,8 +214,7 @@ Refusal RefusalOf(const Workload& workload, size_t group_index,
                : group.mark;
   return {
       .where = Where(workload, mark, fmt::format("groups[{}]", group_index)),
-      .text = Sentence(device, refusal) +
-              Advice(device, group.request, refusal.limit)};
+      .text = Sentence(device, refusal) + Advice(device, group, refusal.limit)};
 }
 
 Refusal RefusalOf(const Workload& workload, const SharedReceiveQueues& queues,

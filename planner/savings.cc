@@ -5,13 +5,14 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/group_change.h"
 #include "queue_memory/cliffs.h"
+#include "queue_memory/fit.h"
 
 namespace purser::planner {
 namespace {
 
 using queue_memory::Argument;
-using queue_memory::QueueMemory;
 using queue_memory::Step;
 
 constexpr size_t kMostLookedAt = 1000;
@@ -71,31 +72,58 @@ class Finder {
         group.completion_queues.has_value()
             ? queue_memory::Scope::kQueuePair
             : queue_memory::Scope::kWithCompletionQueue);
-    for (const Argument argument : queue_memory::kArguments)
-      Consider(group.name, queue_memory::ArgumentName(argument),
-               ValueOf(group.request, argument), cliffs.memory,
-               cliffs.of(argument).below, group.count);
-    for (const Argument argument : queue_memory::kArguments)
-      if (with_same_cost) NoteSameCost(group, argument, cliffs.of(argument));
-    const uint64_t saved = Saves(cliffs.memory, cliffs.plain_send_ops);
+    const GroupChange change(workload_, plan_, index);
+    for (const Argument argument : queue_memory::kArguments) {
+      const Step& below = cliffs.of(argument).below;
+      if (below.exists)
+        ConsiderGroup(change, argument, below.value,
+                      cliffs.memory.total().total());
+      if (with_same_cost)
+        NoteSameCost(change, argument, cliffs.of(argument).most);
+    }
+    ConsiderSendOps(change, cliffs.plain_send_ops.exists);
+  }
+
+  void ConsiderGroup(const GroupChange& change, Argument argument,
+                     uint32_t less, uint64_t each) {
+    const Group& group = change.group();
+    const uint32_t asked = ValueOf(group.request, argument);
+    const uint64_t saved = change.Saves(With(group.request, argument, less));
+    if (saved > 0 && IsCliff(asked, less, saved / group.count, each))
+      Add(group.name, queue_memory::ArgumentName(argument), asked, less, saved);
+  }
+
+  void ConsiderSendOps(const GroupChange& change, bool smaller) {
+    if (!smaller) return;
+    queue_memory::QueuePairRequest plain = change.group().request;
+    plain.send_ops = queue_memory::kSendOpsPlain;
+    const uint64_t saved = change.Saves(plain);
     if (saved > 0)
-      savings_.push_back({.group = group.name,
+      savings_.push_back({.group = change.group().name,
                           .argument = "send_ops",
                           .from = "what ibv_create_qp implies",
                           .to = "send, write, read alone",
-                          .bytes = saved * group.count});
+                          .bytes = saved});
   }
 
-  // What is not asked for at all is not wanted.
-  void NoteSameCost(const Group& group, Argument argument,
-                    const queue_memory::Plateau& plateau) {
+  // What is not asked for at all is not wanted. `plateau`: where the queue pair
+  // costs the same, with its completion queue where that is its own.
+  void NoteSameCost(const GroupChange& change, Argument argument,
+                    uint32_t plateau) {
+    const Group& group = change.group();
     const uint32_t asked = ValueOf(group.request, argument);
-    const bool looked_at = plateau.most != UINT32_MAX;
-    if (asked == 0 || !looked_at || plateau.most == asked) return;
-    same_cost_.push_back({.group = group.name,
-                          .argument = queue_memory::ArgumentName(argument),
-                          .asked = asked,
-                          .most = plateau.most});
+    const bool looked_at = plateau != UINT32_MAX;
+    if (asked == 0 || !looked_at || plateau == asked) return;
+    const uint32_t most =
+        queue_memory::LargestThatFits(plateau, [&](uint32_t value) {
+          return value <= asked ||
+                 change.CostsNoMore(With(group.request, argument, value));
+        });
+    if (most > asked)
+      same_cost_.push_back({.group = group.name,
+                            .argument = queue_memory::ArgumentName(argument),
+                            .asked = asked,
+                            .most = most});
   }
 
   void LookAtCompletionQueues(size_t index) {
@@ -105,8 +133,9 @@ class Finder {
       return;
     const auto plateau = queue_memory::CompletionQueuePlateau(
         plan_.device.provider, plan_.device.limits, queues.entries);
-    Consider(workload_.completion_queues[index].name, "cqe", queues.entries,
-             queues.each, plateau.below, queues.count);
+    if (uint64_t{plateau.below.value} * queues.count < queues.needed()) return;
+    ConsiderQueues(workload_.completion_queues[index].name, "cqe", queues,
+                   plateau.below);
   }
 
   void LookAtShared(size_t index) {
@@ -115,21 +144,25 @@ class Finder {
     const auto plateau = queue_memory::SharedReceiveQueuePlateau(
         plan_.device.provider, plan_.device.limits,
         workload_.shared_receive_queues[index].request);
-    Consider(workload_.shared_receive_queues[index].name, "srq max_wr",
-             queues.entries, queues.each, plateau.below, queues.count);
+    ConsiderQueues(workload_.shared_receive_queues[index].name, "srq max_wr",
+                   queues, plateau.below);
   }
 
-  void Consider(const std::string& name, std::string argument, uint32_t value,
-                const QueueMemory& memory, const Step& below, uint32_t count) {
-    const uint64_t saved = Saves(memory, below);
-    if (saved == 0 ||
-        !IsCliff(value, below.value, saved, memory.total().total()))
-      return;
+  void ConsiderQueues(const std::string& name, const char* argument,
+                      const QueuesPlan& queues, const Step& below) {
+    const uint64_t saved = queue_memory::Saves(queues.each, below);
+    if (saved > 0 && IsCliff(queues.entries, below.value, saved,
+                             queues.each.total().total()))
+      Add(name, argument, queues.entries, below.value, saved * queues.count);
+  }
+
+  void Add(const std::string& name, const char* argument, uint32_t from,
+           uint32_t to, uint64_t bytes) {
     savings_.push_back({.group = name,
-                        .argument = std::move(argument),
-                        .from = std::to_string(value),
-                        .to = std::to_string(below.value),
-                        .bytes = saved * count});
+                        .argument = argument,
+                        .from = std::to_string(from),
+                        .to = std::to_string(to),
+                        .bytes = bytes});
   }
 
   const Workload& workload_;

@@ -33,7 +33,7 @@ std::vector<Stair> StaircaseOf(const Device& device,
     const uint64_t bytes = memory.total().total();
     if (!stairs.empty() && stairs.back().last + 1 == depth)
       stairs.back().cliff =
-          bytes - stairs.back().bytes >= stairs.back().bytes / 5;
+          bytes >= stairs.back().bytes + stairs.back().bytes / 5;
     const uint32_t last =
         queue_memory::LargestThatFits(most, [&](uint32_t deeper) {
           if (deeper <= depth) return true;

@@ -58,15 +58,21 @@ std::string Unseen(const Plan& plan) {
 }
 
 std::string TooMany(const Workload& workload, const Plan& plan) {
-  const uint64_t most = plan.device.max_qp;
-  // Too many for one pod are a refusal.
-  if (most == 0 || plan.node.queue_pairs <= most || plan.pod.queue_pairs > most)
+  const Device& device = plan.device;
+  const uint64_t most = device.counts.max_qp;
+  const bool known = device.opened || device.told_counts.max_qp != 0;
+  // Too many for one pod are a refusal where it is known.
+  if (most == 0 || plan.node.queue_pairs <= most ||
+      (known && plan.pod.queue_pairs > most))
     return "";
   return fmt::format(
-      "{} queue pairs of {} pods on one node are more than the {} of {} "
-      "(max_qp): fewer pods for each device",
+      "{} queue pairs of {} pod{} on one node are more than the {} that {} {} "
+      "(max_qp): {}",
       FormatCount(plan.node.queue_pairs), workload.pods_per_node,
-      FormatCount(most), plan.device.name);
+      workload.pods_per_node == 1 ? "" : "s", FormatCount(most), device.name,
+      Has(device, device.told_counts.max_qp),
+      known ? "fewer pods for each device"
+            : "fewer of them, or give the limit maxQp where yours has more");
 }
 
 std::string TooManyUnits(const Workload& workload, const Plan& plan) {

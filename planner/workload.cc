@@ -104,9 +104,12 @@ class Reader {
     }
     YamlMap limits = root.Map("limits");
     for (const std::string_view name : LimitNames()) {
-      uint32_t value = 0;
-      if (ReadUint(limits, name, 1, UINT32_MAX, &value))
-        (void)SetLimit(name, value, &device);
+      uint64_t value = 0;
+      if (!limits.Uint(name, 1, INT32_MAX, &value)) continue;
+      const absl::Status status = SetLimit(name, value, &device);
+      // What a provider that is not known has is not known either.
+      if (!status.ok() && !device.name.empty())
+        limits.Fault(name, Text(status));
     }
     if (!provider.empty()) workload_.device = std::move(device);
   }

@@ -29,7 +29,7 @@ class CheckCommandTest : public testing::Test {
       find_device_ = [](const std::string& name) {
         return planner::Device{.name = name.empty() ? "rxe7" : name,
                                .provider = queue_memory::Provider::kRxe,
-                               .max_qp = 5,
+                               .counts = {.max_qp = 5},
                                .opened = true};
       };
   std::unique_ptr<Purser> purser_;
@@ -108,7 +108,9 @@ TEST_F(CheckCommandTest, WhatIsWrongIsTold) {
     std::string message;
   } kCases[] = {
       {{"--request", "send-wr=1"}, "requires"},
-      {{"--explain", "EBADF"}, "no explanation for \"EBADF\""},
+      {{"--explain", "EINVAL"}, "--explain needs what was asked"},
+      {{"--explain", "EBADF", "--send-wr", "1"},
+       "no explanation for \"EBADF\""},
       {{"--explain", "EINVAL", "--request", "send-wr"}, "has no ="},
       {{"--explain", "EINVAL", "--request", "send-wr=x"}, "is no number"},
       {{"--explain", "EINVAL", "--request", "send-wq=1"},
@@ -116,12 +118,42 @@ TEST_F(CheckCommandTest, WhatIsWrongIsTold) {
       {{"--explain", "EINVAL", "--strict"}, "excludes"},
       {{"--type", "rd"}, "--type: "},
       {{"--type", "dci", "--srq-wr", "10"}, "--srq-wr: dci queue pairs have"},
+      {{"--explain", "EINVAL", "--request", "send-wr=1", "--send-wr", "2"},
+       "--request and --send-wr both say send-wr: remove one"},
   };
   for (const auto& c : kCases) {
     EXPECT_EQ(Run(c.arguments), kUsage) << c.message;
     EXPECT_THAT(err(), HasSubstr(c.message));
     EXPECT_EQ(out(), "");
   }
+}
+
+TEST_F(CheckCommandTest, ARequestThatContradictsItself) {
+  const struct {
+    std::string request, message;
+  } kCases[] = {
+      {"send-wr=1,send-wr=1", "\"send-wr=1\": is given twice"},
+      {"srq-wr=9,recv-wr=5",
+       "--request: srq-wr contradicts recv-wr: a shared receive queue has"},
+      {"recv-sge=1,srq-wr=9", "srq-wr contradicts recv-sge"},
+      {"srq-sge=1", "srq-sge needs srq-wr"},
+      {"srq-wr=0", "is no shared receive queue: leave it out"},
+      {"type=XRC_SEND,recv-wr=5", "recv-wr: xrc_send queue pairs have no"},
+      {"type=dci,srq-wr=5", "srq-wr: dci queue pairs have no receives"},
+      {"send-wr=4294967296", "is no number of 32 bits"},
+      {"", "requires"},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(Run({"--explain", "EINVAL", "--request", c.request}), kUsage)
+        << c.request;
+    if (!c.request.empty()) {
+      EXPECT_THAT(err(), HasSubstr(c.message));
+    }
+  }
+  EXPECT_EQ(Run({"--explain", "EINVAL", "--request", "send-wr=0,recv-wr=0",
+                 "--count", "2"}),
+            kOk)
+      << err();
 }
 
 TEST_F(CheckCommandTest, ReadsTheMachine) {

@@ -37,7 +37,7 @@ TEST_F(FindDeviceTest, AnOpenedDeviceTellsItsLimits) {
   EXPECT_EQ(device->name, "rxe0");
   EXPECT_EQ(device->provider, queue_memory::Provider::kRxe);
   EXPECT_EQ(device->limits.max_qp_wr, 5000u);
-  EXPECT_EQ(device->max_qp, 77u);
+  EXPECT_EQ(device->counts.max_qp, 77u);
   EXPECT_EQ(device->what, "soft-RoCE of current kernels");
   EXPECT_EQ(verbs_.LiveObjectCount(), 0);
 }
@@ -49,7 +49,7 @@ TEST_F(FindDeviceTest, TheKernelTellsTheRule) {
   kernel_release_ = "6.1.0-31-amd64";
   EXPECT_FALSE(Find("rxe0")->limits.writes_back_real_slots);
   EXPECT_EQ(Find("rxe0")->what,
-            "soft-RoCE of Linux 5.13 to 6.5: writes back what was asked");
+            "soft-RoCE of Linux 5.16 to 6.5: writes back what was asked");
   kernel_release_ = "?";
   EXPECT_TRUE(absl::IsInvalidArgument(Find("rxe0").status()));
 }
@@ -89,7 +89,7 @@ TEST_F(FindDeviceTest, TheOnlyOneNeedsNoName) {
   ASSERT_TRUE(device.ok()) << device.status();
   EXPECT_EQ(device->name, "rxe0");
   EXPECT_TRUE(device->opened);
-  EXPECT_EQ(device->max_mr, 66u);
+  EXPECT_EQ(device->counts.max_mr, 66u);
   sysfs_.AddDevice(fakes::SysfsRxe("rxe1", "eth1"));
   EXPECT_TRUE(absl::IsInvalidArgument(Find("").status()));
   EXPECT_THAT(std::string(Find("").status().message()),

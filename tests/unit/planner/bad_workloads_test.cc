@@ -47,6 +47,9 @@ TEST(BadWorkloadsTest, Malformed) {
       {"[]", "w.yaml:1:1: the document must be a map..."},
       {"version: v1\ngroups: [\n", "w.yaml:3:1: did not find expected..."},
       {"\x01", "w.yaml:1:1: byte 0x01 is not allowed: remove it"},
+      {"\xff\xfev\0",
+       "w.yaml:1:1: byte 0xff is not UTF-8: save the file as UTF-8"},
+      {"\xef\xbb\xbf[]", "w.yaml:1:1: the document must be a map..."},
       {"version: v2\ngroups: [{name: a}]\n",
        "w.yaml:1:10: version: must be v1, the format of this file"},
       {"groups: [{name: a}]\n",
@@ -103,6 +106,17 @@ TEST(BadWorkloadsTest, Malformed) {
        "\"maxQpWr\"?)"},
       {std::string(kHead) + "provider: mlx5\nlimits: {maxQpWr: 0}\n",
        "w.yaml:4:19: limits.maxQpWr: must be a whole number from 1 to..."},
+      {std::string(kHead) + "provider: mlx5\nlimits: {maxQpWr: 2147483648}\n",
+       "w.yaml:4:19: limits.maxQpWr: must be a whole number from 1 to "
+       "2147483647, not \"2147483648\""},
+      {std::string(kHead) + "provider: mlx5\nlimits: {pageSize: 5000}\n",
+       "w.yaml:4:20: limits.pageSize: must be a power of two from 4096 to "
+       "1073741824, not 5000"},
+      {std::string(kHead) + "provider: rxe\nlimits: {maxSendWqebb: 5}\n",
+       "w.yaml:4:24: limits.maxSendWqebb: is a limit of mlx5; rxe has none of "
+       "that kind"},
+      {std::string(kHead) + "provider: mlx6\nlimits: {maxSendWqebb: 5}\n",
+       "w.yaml:3:11: provider: there is no provider..."},
       {std::string(kHead) + "podsPerNode: 1001\n",
        "w.yaml:3:14: podsPerNode: must be a whole number from 1 to 1000..."},
       {std::string(kHead) + "name: 'a/b'\n", "w.yaml:3:7: name: \"a/b\" is..."},

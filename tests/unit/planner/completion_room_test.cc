@@ -26,12 +26,42 @@ Finding Capacity(const std::string& cqe) {
 TEST(CompletionRoom, RoomForCompletionsWithAFifthMore) {
   EXPECT_EQ(Capacity("4000").level, Level::kFailure);
   EXPECT_THAT(Capacity("4000").found, HasSubstr("it can overrun"));
-  EXPECT_THAT(Capacity("4000").advice, HasSubstr("give 4,915 entries"));
+  EXPECT_THAT(Capacity("4000").advice,
+              HasSubstr("leave out cqe, or give 4,915 entries: for all"));
   EXPECT_EQ(Capacity("8000").level, Level::kOk);
   const Workload close = Read(
       "version: v1\ncompletionQueues: [{name: c, cqe: 4000}]\n"
       "groups: [{name: a, count: 15, completionQueue: c}]\n");
   EXPECT_EQ(Room(On("mlx5"), close).level, Level::kWarning);
+}
+
+TEST(CompletionRoom, AdviceIsOfWhatTheDeviceHas) {
+  const auto advice = [](const std::string& queues) {
+    return Room(On("rxe"),
+                Read("version: v1\ncompletionQueues: [{name: c, " + queues +
+                     "}]\ngroups: [{name: a, count: 200, completionQueue: "
+                     "c}]\n"))
+        .advice;
+  };
+  // 200 x 255 are held of each side, and no queue has more than 32,767.
+  EXPECT_THAT(advice("cqe: 1000"),
+              HasSubstr("give 4 queues of 25,500 entries each"));
+  EXPECT_THAT(advice("cqe: 1000, count: 5"),
+              HasSubstr("give each 20,400 entries"));
+}
+
+TEST(CompletionRoom, WhetherItCanOverrun) {
+  const auto overruns = [](const std::string& text) {
+    const Workload workload = Read(text);
+    return CanOverrun(workload, PlanOn("rxe", workload));
+  };
+  EXPECT_FALSE(overruns(Groups("- {name: a}\n")));
+  EXPECT_TRUE(overruns(Groups("- {name: a, maxSendWr: 20000}\n")));
+  const std::string given =
+      "version: v1\ncompletionQueues: [{name: c, cqe: 400}]\n"
+      "groups: [{name: a, completionQueue: c, maxRecvWr: ";
+  EXPECT_FALSE(overruns(given + "127}]\n"));
+  EXPECT_TRUE(overruns(given + "256}]\n"));
 }
 
 TEST(CompletionRoom, CompletionQueuesOfTheirOwn) {

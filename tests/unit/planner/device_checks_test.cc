@@ -32,7 +32,7 @@ Findings Of(std::string_view profile, const std::string& groups) {
 TEST(DeviceChecks, AllIsWell) {
   Device device = planner::On("rxe");
   device.opened = true;
-  device.max_qp = device.max_cq = 100;
+  device.counts.max_qp = device.counts.max_cq = 100;
   const Findings findings = On(device, Read(Groups("- {name: a}\n")));
   EXPECT_EQ(Worst(findings), Level::kOk) << RenderFindings(findings);
   EXPECT_THAT(RenderFindings(findings),
@@ -103,16 +103,16 @@ TEST(DeviceChecks, WhatIsLeftAfterAllRefusalsIsAccepted) {
 
 TEST(DeviceChecks, ObjectsInNumber) {
   Device device = planner::On("rxe");
-  device.max_qp = 10;
-  device.max_cq = 5;
+  device.counts.max_qp = 10;
+  device.counts.max_cq = 5;
   Workload workload = Read(Groups("- {name: a, count: 6}\n"));
   EXPECT_EQ(Line(On(device, workload), "max_qp").level, Level::kOk);
   EXPECT_EQ(Line(On(device, workload), "max_cq").level, Level::kFailure);
   workload.pods_per_node = 2;
   EXPECT_EQ(Line(On(device, workload), "max_qp").level, Level::kWarning);
-  device.max_qp = 0;
+  device.counts.max_qp = 0;
   EXPECT_THAT(Line(On(device, workload), "max_qp").found,
-              HasSubstr("is not told"));
+              HasSubstr("how many rxe has is known of an opened device"));
 }
 
 TEST(DeviceChecks, SharedReceiveQueues) {
@@ -126,14 +126,14 @@ TEST(DeviceChecks, SharedReceiveQueues) {
 
 TEST(DeviceChecks, SharedReceiveQueuesInNumber) {
   Device device = planner::On("rxe");
-  device.max_srq = 3;
+  device.counts.max_srq = 3;
   Workload workload = Read(
       "version: v1\nsharedReceiveQueues: [{name: s, count: 2, maxWr: 100}]\n"
       "groups: [{name: a, sharedReceiveQueue: s}]\n");
   EXPECT_EQ(Line(On(device, workload), "max_srq").level, Level::kOk);
   workload.pods_per_node = 2;
   EXPECT_EQ(Line(On(device, workload), "max_srq").level, Level::kWarning);
-  device.max_srq = 1;
+  device.counts.max_srq = 1;
   EXPECT_EQ(Line(On(device, workload), "max_srq").level, Level::kFailure);
 }
 

@@ -2,6 +2,7 @@
 #include "planner/fit.h"
 
 #include "gmock/gmock.h"
+#include "planner/completion_room.h"
 #include "planner/plan.h"
 #include "tests/unit/planner/workloads.h"
 
@@ -107,11 +108,57 @@ TEST(FitTest, CompletionQueuesOfOneQueuePairHoldWhatFits) {
       Read(Groups("- {name: a}\n"
                   "- {name: b, maxSendWr: 16, maxRecvWr: 16}\n"));
   const Workload fitted = Fitted(workload, "rxe", 512 * kMi);
-  for (const Group& group : fitted.groups)
-    EXPECT_EQ(group.request.max_send_wr + group.request.max_recv_wr, 32766u)
+  for (const Group& group : fitted.groups)  // and a fifth more
+    EXPECT_EQ(group.request.max_send_wr + group.request.max_recv_wr, 27306u)
         << group.name;
-  for (const std::string& warning : PlanOn("rxe", fitted).warnings)
+  const Plan plan = PlanOn("rxe", fitted);
+  EXPECT_EQ(CompletionRoom(fitted, plan).level, Level::kOk);
+  for (const std::string& warning : plan.warnings)
     EXPECT_THAT(warning, testing::Not(HasSubstr("overrun")));
+}
+
+// Groups of one of a given size stay behind, and their shared receive queue
+// with them; the others go on.
+TEST(FitTest, AGivenCompletionQueueHoldsWhatFits) {
+  const Workload workload = Read(
+      "version: v1\n"
+      "completionQueues: [{name: q, cqe: 2000}, {name: any}]\n"
+      "sharedReceiveQueues: [{name: s, maxWr: 200}]\n"
+      "groups:\n"
+      "- {name: a, count: 3, maxSendWr: 100, sharedReceiveQueue: s, "
+      "completionQueue: q}\n"
+      "- {name: b, count: 2, completionQueue: q}\n"
+      "- {name: c, completionQueue: any}\n"
+      "- {name: d}\n");
+  for (const char* profile : {"mlx5", "rxe", "irdma", "bnxt_re"}) {
+    const Workload fitted = Fitted(workload, profile, 64 * kMi);
+    const Plan plan = PlanOn(profile, fitted);
+    EXPECT_EQ(CompletionRoom(fitted, plan).level, Level::kOk) << profile;
+    EXPECT_GE(plan.completion_queues[0].room(),
+              plan.completion_queues[0].needed());
+    EXPECT_GT(fitted.groups[2].request.max_send_wr,
+              4 * fitted.groups[1].request.max_send_wr)
+        << profile;
+    EXPECT_GT(fitted.groups[3].request.max_send_wr,
+              4 * fitted.groups[1].request.max_send_wr)
+        << profile;
+    // No deeper than is needed: the next factor would not have room.
+    EXPECT_GT(2 * plan.completion_queues[0].needed(),
+              plan.completion_queues[0].room());
+  }
+}
+
+TEST(FitTest, ACompletionQueueThatHoldsNoDepth) {
+  const auto status =
+      Fit(Read("version: v1\n"
+               "completionQueues: [{name: q, cqe: 100}]\n"
+               "groups: [{name: a, count: 1000, completionQueue: q}]\n"),
+          On("mlx5"), 64 * kMi)
+          .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr("not even the least depths have room"),
+                             HasSubstr("leave out cqe, or give ")));
 }
 
 TEST(FitTest, SharedReceiveQueuesFollow) {

@@ -28,7 +28,7 @@ class MachineChecks : public testing::Test {
     Workload workload = Read(Groups("- {name: a, count: 100}\n"));
     workload.pods_per_node = pods_;
     Plan plan = PlanOn(profile, workload);
-    plan.device.max_mr = 1000;
+    plan.device.counts.max_mr = 1000;
     for (const Finding& finding : MachineFindings(plan, demand_, machine_))
       if (finding.check == check) return finding;
     ADD_FAILURE() << "no line " << check;

@@ -233,19 +233,31 @@ TEST(PlanTest, FlagsHaveNoPlace) {
 
 TEST(PlanTest, MoreQueuePairsThanTheDeviceHas) {
   Device device = On("mlx5");
-  device.max_qp = 10;
+  ASSERT_TRUE(SetLimit("maxQp", 10, &device).ok());
   Workload workload = Read(Groups("- {name: a, count: 6}\n"));
   EXPECT_THAT(MakePlan(workload, device)->warnings, IsEmpty());
   workload.pods_per_node = 2;
   EXPECT_THAT(MakePlan(workload, device)->warnings,
-              ElementsAre(HasSubstr("12 queue pairs of 2 pods on one node are "
-                                    "more than the 10 of mlx5 (max_qp)")));
+              ElementsAre("12 queue pairs of 2 pods on one node are more than "
+                          "the 10 that mlx5 has (max_qp): fewer pods for each "
+                          "device"));
   workload.groups[0].count = 11;
   workload.pods_per_node = 1;
   const auto plan = MakePlan(workload, device);
   ASSERT_EQ(plan->refusals.size(), 1u);
-  EXPECT_THAT(plan->refusals[0].text,
-              HasSubstr("11 queue pairs are more than the 10 that mlx5 has"));
+  EXPECT_EQ(plan->refusals[0].text,
+            "11 queue pairs are more than the 10 that mlx5 has");
+}
+
+// What is usual of the provider refuses nothing.
+TEST(PlanTest, MoreQueuePairsThanSuchDevicesHave) {
+  const Plan plan = PlanOn("irdma", Read(Groups("- {name: a, count: 5000}\n")));
+  EXPECT_THAT(plan.refusals, IsEmpty());
+  EXPECT_THAT(plan.warnings,
+              testing::Contains(HasSubstr(
+                  "5,000 queue pairs of 1 pod on one node are more than the "
+                  "4,092 that irdma usually has (max_qp): fewer of them, or "
+                  "give the limit maxQp where yours has more")));
 }
 
 TEST(PlanTest, MebibytesAreRoundedUp) {

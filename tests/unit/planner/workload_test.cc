@@ -43,7 +43,7 @@ TEST(WorkloadTest, ReadsEverything) {
   EXPECT_EQ(workload.device->provider, queue_memory::Provider::kIrdma);
   EXPECT_EQ(workload.device->limits.max_qp_wr, 8192u);
   EXPECT_EQ(workload.device->limits.irdma.max_quanta, 65536u);
-  EXPECT_EQ(workload.device->max_qp, 1000u);
+  EXPECT_EQ(workload.device->counts.max_qp, 1000u);
   ASSERT_EQ(workload.completion_queues.size(), 1u);
   EXPECT_EQ(workload.completion_queues[0].name, "all");
   EXPECT_EQ(workload.completion_queues[0].count, 4u);
@@ -152,6 +152,16 @@ TEST(SendOperationsTest, WhatEachTypeCanDo) {
   EXPECT_TRUE(can("inline-write", QueuePairType::kSrd));
   EXPECT_FALSE(can("inline-write", QueuePairType::kRc));
   EXPECT_FALSE(can("bind", QueuePairType::kRawPacket));
+}
+
+// As editors on Windows write it.
+TEST(WorkloadTest, AByteOrderMarkIsNoPartOfTheText) {
+  const Workload workload = Read(
+      "\xef\xbb\xbfversion: v1\r\ngroups:\r\n  - name: a\r\n    count: "
+      "3\r\n");
+  ASSERT_EQ(workload.groups.size(), 1u);
+  EXPECT_EQ(workload.groups[0].count, 3u);
+  EXPECT_EQ(workload.groups[0].mark.line, 3);
 }
 
 }  // namespace
