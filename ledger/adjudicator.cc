@@ -4,22 +4,23 @@
 #include <errno.h>
 
 #include <atomic>
+#include <optional>
+
+#include "ledger/image.h"
 
 namespace purser::ledger {
 namespace {
-
-uint32_t StateIndex(uint32_t slot) { return PURSER_LEDGER_STATES + slot; }
 
 uint64_t Limited(uint64_t value) {
   return value < PURSER_LEDGER_MAX ? value : PURSER_LEDGER_MAX;
 }
 
-bool Decode(const Image& image, uint32_t index, uint64_t& value) {
-  return purser_ledger_decode(index, image[index], &value);
-}
-
 void Count(uint64_t& counter, uint64_t more) {
   counter = (counter + more) & PURSER_LEDGER_MAX;
+}
+
+void Raise(uint64_t& most, uint64_t value) {
+  if (value > most) most = value;
 }
 
 }  // namespace
@@ -102,51 +103,61 @@ void Adjudicator::RestoreLeft(Findings& findings) {
 
 // ---- What a slot says ----
 
-// Nobody's, and nothing in it.
-bool Adjudicator::Free(uint32_t slot) const {
-  uint64_t state, value;
-  if (!Decode(image_, StateIndex(slot), state) || purser_ledger_taken(state))
-    return false;
-  for (uint32_t i = 0; i < PURSER_LEDGER_SLOT_USED_WORDS; ++i)
-    if (!Decode(image_, purser_ledger_slot_word(slot, i), value) || value != 0)
-      return false;
-  return true;
+// No claim has begun since Settle().
+bool Adjudicator::Unchanged(uint32_t slot) const {
+  const Seen& seen = seen_[slot];
+  uint64_t begun;
+  return seen.settled && StateOf(image_, slot) == seen.state &&
+         Decode(image_, purser_ledger_slot_word(slot, PURSER_LEDGER_BEGUN),
+                begun) &&
+         begun == seen.begun;
 }
 
-uint64_t Adjudicator::DamagedWords(uint32_t slot) const {
-  uint64_t damaged = 0, value;
-  for (uint32_t i = 0; i < PURSER_LEDGER_SLOT_USED_WORDS; ++i)
-    if (!Decode(image_, purser_ledger_slot_word(slot, i), value)) ++damaged;
-  return damaged + (Decode(image_, StateIndex(slot), value) ? 0 : 1);
+uint64_t Adjudicator::Amount(uint32_t slot, uint32_t amount) const {
+  uint64_t value;
+  if (Decode(image_, purser_ledger_slot_word(slot, amount), value))
+    return value;
+  return Unchanged(slot) ? seen_[slot].amounts[amount] : PURSER_LEDGER_MAX;
 }
 
 void Adjudicator::Remember(uint32_t slot) {
-  uint64_t state, value;
-  if (!Decode(image_, StateIndex(slot), state)) return;
+  const std::optional<uint64_t> state = StateOf(image_, slot);
+  if (!state) return;
   Seen& seen = seen_[slot];
-  const bool same = seen.state == state;
-  seen.state = state;
-  for (uint32_t i = 0; i < seen.words.size(); ++i) {
-    if (Decode(image_, purser_ledger_slot_word(slot, i), value))
-      seen.words[i] = value;
-    else if (!same)  // another holder's, of whom nothing was seen
-      seen.words[i] = i < PURSER_LEDGER_AMOUNTS ? PURSER_LEDGER_MAX : 0;
-  }
+  if (seen.state != *state) seen = {.state = *state};
+  uint64_t value;
+  const auto note = [&](uint32_t word, uint64_t& into) {
+    if (Decode(image_, purser_ledger_slot_word(slot, word), value))
+      into = value;
+  };
+  note(PURSER_LEDGER_GRANTED, seen.granted);
+  note(PURSER_LEDGER_REFUSED, seen.refused);
+  note(PURSER_LEDGER_PID, seen.pid);
 }
 
-// After Remember(): a state that is damaged counts as the one last seen, and
-// where that was free, as taken by somebody of whom nothing is known.
+// Both images say that as many claims have begun as have ended: so none was
+// under way between them, and the later one's amounts are no less than what is
+// held until another begins.
+void Adjudicator::Settle(uint32_t slot) {
+  const std::optional<Claims> before = ClaimsOf(earlier_, slot);
+  const std::optional<Claims> after = ClaimsOf(image_, slot);
+  if (!before || before != after || after->begun != after->ended) return;
+  Amounts amounts;
+  for (uint32_t i = 0; i < amounts.size(); ++i)
+    if (!Decode(image_, purser_ledger_slot_word(slot, i), amounts[i])) return;
+  Seen& seen = seen_[slot];
+  seen.settled = true;
+  seen.begun = after->begun;
+  seen.amounts = amounts;
+}
+
 void Adjudicator::AddLeases(uint32_t slot, Leases& leases) {
-  const Seen& seen = seen_[slot];
-  uint64_t state, value;
-  const bool damaged = !Decode(image_, StateIndex(slot), state);
-  if (!purser_ledger_taken(damaged ? seen.state | 1 : state)) return;
-  const bool known = !damaged || purser_ledger_taken(seen.state);
-  ++leases.slots_taken;
+  const std::optional<uint64_t> state = StateOf(image_, slot);
+  if (state && !purser_ledger_taken(*state)) return;
+  if (state) ++leases.slots_taken;
   bool unknown = false;
   for (uint32_t i = 0; i < PURSER_LEDGER_AMOUNTS; ++i) {
-    if (!Decode(image_, purser_ledger_slot_word(slot, i), value))
-      value = known ? seen.words[i] : PURSER_LEDGER_MAX;
+    const uint64_t value = state ? Amount(slot, i) : PURSER_LEDGER_MAX;
     leases.held[i] += value;
     if (value == PURSER_LEDGER_MAX)
       unknown = true;
@@ -174,7 +185,10 @@ Findings Adjudicator::Adjudicate() {
   Findings findings;
   // What could not be written when it changed is no damage.
   if (!written_) findings.error = WriteOwn();
-  if (const int error = file_.MakeWhole(); error > 0) findings.error = error;
+  const int whole = file_.MakeWhole();
+  if (whole > 0) findings.error = whole;
+  findings.truncated = whole < 0;
+  file_.Read(earlier_);
   if (const int error = file_.Read(image_)) {
     findings.error = error;
     findings.leases = Look();
@@ -187,8 +201,9 @@ Findings Adjudicator::Adjudicate() {
   Restore(PURSER_LEDGER_SIDECAR, own_.data(), own_.size(), findings);
   RestoreLeft(findings);
   for (uint32_t slot = 0; slot < PURSER_LEDGER_SLOTS; ++slot) {
-    if (!Free(slot)) Judge(slot, findings);
+    if (!Free(image_, slot)) Judge(slot, findings);
     Remember(slot);
+    Settle(slot);
     AddLeases(slot, findings.leases);
   }
   findings.displaced = !file_.InPlace();
@@ -210,12 +225,12 @@ void Adjudicator::ReadAgain(uint32_t slot, Findings& findings) {
 void Adjudicator::Judge(uint32_t slot, Findings& findings) {
   if (file_.LockSlot(slot) == 0) {
     ReadAgain(slot, findings);
-    if (!Free(slot)) Bury(slot, findings);
+    if (!Free(image_, slot)) Bury(slot, findings);
     file_.UnlockSlot(slot);
     return;
   }
   // Somebody lives there. What he was writing just now may have been read half.
-  if (DamagedWords(slot) == 0) return;
+  if (DamagedWords(image_, slot) == 0) return;
   ReadAgain(slot, findings);
   Heal(slot, findings);
 }
@@ -223,8 +238,8 @@ void Adjudicator::Judge(uint32_t slot, Findings& findings) {
 // Under the slot's lock: its holder is gone.
 void Adjudicator::Bury(uint32_t slot, Findings& findings) {
   uint64_t state, count;
-  const uint64_t damaged = DamagedWords(slot);
-  if (!Decode(image_, StateIndex(slot), state)) state = seen_[slot].state;
+  const uint64_t damaged = DamagedWords(image_, slot);
+  state = StateOf(image_, slot).value_or(seen_[slot].state);
   const uint64_t zeros[PURSER_LEDGER_SLOT_USED_WORDS] = {};
   const uint64_t free = purser_ledger_state_free(state);
   int error = Write(purser_ledger_slot_word(slot, 0), zeros,
@@ -242,39 +257,62 @@ void Adjudicator::Bury(uint32_t slot, Findings& findings) {
   ReadAgain(slot, findings);
 }
 
-// The holder lives, and leaves damaged words alone.
+// The holder lives, and leaves damaged words alone, but for its state, which
+// it alone knows when the copy is damaged as well.
 void Adjudicator::Heal(uint32_t slot, Findings& findings) {
-  uint64_t state, value;
-  const uint32_t state_index = StateIndex(slot);
-  if (!Decode(image_, state_index, state)) {
-    // One that came since the last look has the state after the free one.
-    const uint64_t before = seen_[slot].state;
-    state = purser_ledger_taken(before) ? before
-                                        : purser_ledger_state_taken(before);
-    findings.Note(Write(state_index, &state, 1), 1);
-    image_[state_index] = purser_ledger_encode(state_index, state);
+  const std::optional<uint64_t> state = StateOf(image_, slot);
+  if (state && purser_ledger_taken(*state)) {
+    HealWord(StateIndex(slot), *state, findings);
+    HealWord(purser_ledger_slot_word(slot, PURSER_LEDGER_STATE_COPY), *state,
+             findings);
   }
   Remember(slot);
-  for (uint32_t i = 0; i < PURSER_LEDGER_SLOT_USED_WORDS; ++i) {
-    const uint32_t index = purser_ledger_slot_word(slot, i);
-    if (Decode(image_, index, value)) continue;
-    findings.Note(Write(index, &seen_[slot].words[i], 1), 1);
-    image_[index] = purser_ledger_encode(index, seen_[slot].words[i]);
-  }
+  for (uint32_t i = 0; i < PURSER_LEDGER_AMOUNTS; ++i)
+    HealWord(purser_ledger_slot_word(slot, i), Amount(slot, i), findings);
+  HealClaims(slot, findings);
+  HealWord(purser_ledger_slot_word(slot, PURSER_LEDGER_PID), seen_[slot].pid,
+           findings);
 }
 
-// From the last look on.
-Counts Adjudicator::counts() const {
+// Counts that may lack a claim must not look settled.
+void Adjudicator::HealClaims(uint32_t slot, Findings& findings) {
+  uint64_t value;
+  const uint32_t granted = purser_ledger_slot_word(slot, PURSER_LEDGER_GRANTED);
+  const uint32_t refused = purser_ledger_slot_word(slot, PURSER_LEDGER_REFUSED);
+  const uint32_t begun = purser_ledger_slot_word(slot, PURSER_LEDGER_BEGUN);
+  const bool sound =
+      Decode(image_, granted, value) && Decode(image_, refused, value);
+  if (!sound && !Unchanged(slot) && Decode(image_, begun, value))
+    findings.Note(Write(begun, &PURSER_LEDGER_MAX, 1), 0);
+  HealWord(begun, PURSER_LEDGER_MAX, findings);
+  HealWord(granted, seen_[slot].granted, findings);
+  HealWord(refused, seen_[slot].refused, findings);
+}
+
+// Where it is damaged.
+void Adjudicator::HealWord(uint32_t index, uint64_t value, Findings& findings) {
+  uint64_t there;
+  if (Decode(image_, index, there)) return;
+  findings.Note(Write(index, &value, 1), 1);
+  image_[index] = purser_ledger_encode(index, Limited(value));
+}
+
+Counts Adjudicator::counts() {
   Counts counts = {.granted = left_[0] + own_[0],
                    .refused = left_[1] + own_[1],
                    .reclaimed = own_[2],
                    .repaired = own_[3]};
   for (const Seen& seen : seen_) {
     if (!purser_ledger_taken(seen.state)) continue;
-    counts.granted += seen.words[PURSER_LEDGER_GRANTED];
-    counts.refused += seen.words[PURSER_LEDGER_REFUSED];
+    counts.granted += seen.granted;
+    counts.refused += seen.refused;
   }
-  return counts;
+  // Who leaves takes his counts along in steps.
+  Raise(counted_.granted, counts.granted);
+  Raise(counted_.refused, counts.refused);
+  counted_.reclaimed = counts.reclaimed;
+  counted_.repaired = counts.repaired;
+  return counted_;
 }
 
 }  // namespace purser::ledger

@@ -23,13 +23,14 @@ struct Leases {
   Amounts held = {};   // sums, with PURSER_LEDGER_MAX for what is unknown
   Amounts known = {};  // without it
   uint32_t slots_taken = 0;
-  uint32_t slots_unknown = 0;  // of these: held is unknown, nothing is left
+  uint32_t slots_unknown = 0;  // where held is unknown: nothing is left
 };
 
 struct Findings {
   Leases leases;           // after the round
   uint64_t reclaimed = 0;  // slots of the dead, in this round
   uint64_t repaired = 0;   // words, in this round
+  bool truncated = false;  // the file was, and is whole again
   bool displaced = false;  // the file's name is another's now, or nobody's
   int error = 0;           // the last errno of the file
 
@@ -59,18 +60,24 @@ class Adjudicator {
   int Publish(const Amounts& brokered);
 
   // The leases of others as they are now. A damaged word counts as what was
-  // last seen there, else as unknown.
+  // last seen there if nothing was claimed since, else as unknown.
   Leases Look();
   // The same after the dead were buried and the damage was repaired.
   Findings Adjudicate();
 
-  Counts counts() const;
+  // From the last look on; none ever falls.
+  Counts counts();
 
  private:
-  // What was last seen in a slot and was valid.
+  // What was last seen of a slot's holder.
   struct Seen {
     uint64_t state = 0;
-    std::array<uint64_t, PURSER_LEDGER_SLOT_USED_WORDS> words = {};
+    uint64_t granted = 0, refused = 0, pid = 0;
+    // No less than what it holds as long as `begun` claims have begun, since
+    // none was under way; `settled`: there was such a moment.
+    bool settled = false;
+    uint64_t begun = 0;
+    Amounts amounts = {};
   };
 
   int Write(uint32_t first, const uint64_t* values, uint32_t count);
@@ -80,18 +87,21 @@ class Adjudicator {
   void RestoreHeader(Findings& findings);
   void RestoreLeft(Findings& findings);
 
-  bool Free(uint32_t slot) const;
-  bool Damaged(uint32_t slot) const;
-  uint64_t DamagedWords(uint32_t slot) const;
+  bool Unchanged(uint32_t slot) const;
+  uint64_t Amount(uint32_t slot, uint32_t amount) const;
   void Remember(uint32_t slot);
+  void Settle(uint32_t slot);
   void AddLeases(uint32_t slot, Leases& leases);
   void ReadAgain(uint32_t slot, Findings& findings);
   void Judge(uint32_t slot, Findings& findings);
   void Bury(uint32_t slot, Findings& findings);
   void Heal(uint32_t slot, Findings& findings);
+  void HealClaims(uint32_t slot, Findings& findings);
+  void HealWord(uint32_t index, uint64_t value, Findings& findings);
 
   const LedgerFile& file_;
   Image image_ = {};
+  Image earlier_ = {};  // read before image_
   std::array<Seen, PURSER_LEDGER_SLOTS> seen_ = {};
   Amounts budget_ = {};
   Amounts brokered_ = {};
@@ -99,6 +109,7 @@ class Adjudicator {
   std::array<uint64_t, 2> left_ = {};  // granted, refused; others write it
   // Granted and refused of the dead, reclaimed, repaired.
   std::array<uint64_t, PURSER_LEDGER_SIDECAR_WORDS> own_ = {};
+  Counts counted_;
 };
 
 }  // namespace purser::ledger

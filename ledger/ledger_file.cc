@@ -37,8 +37,14 @@ bool Blank(const Image& image) {
 
 OpenOutcome Judge(const Image& image) {
   if (image[0] == PURSER_LEDGER_MAGIC) {
-    if (image[1] == PURSER_LEDGER_VERSION) return {};
-    return {.fault = FileFault::kOtherVersion, .found = image[1]};
+    // A version that its checked copy does not confirm is damage.
+    uint64_t version;
+    if (image[1] == PURSER_LEDGER_VERSION ||
+        !purser_ledger_decode(PURSER_LEDGER_CHECKED_VERSION,
+                              image[PURSER_LEDGER_CHECKED_VERSION], &version) ||
+        version != image[1])
+      return {};
+    return {.fault = FileFault::kOtherVersion, .found = version};
   }
   if (HasStates(image) || Blank(image)) return {};
   return {.fault = FileFault::kNotALedger};
@@ -180,9 +186,12 @@ int LedgerFile::Write(uint32_t index, const uint64_t* words,
 int LedgerFile::MakeWhole() const {
   struct stat status;
   if (fstat(fd_, &status) != 0) return errno;
-  if (status.st_size >= PURSER_LEDGER_BYTES) return 0;
-  const int error = posix_fallocate(fd_, 0, PURSER_LEDGER_BYTES);
-  return error != 0 ? error : -1;
+  const bool truncated = status.st_size < PURSER_LEDGER_BYTES;
+  // Holes too, as when it is opened.
+  const int error = truncated || status.st_blocks * 512 < PURSER_LEDGER_BYTES
+                        ? posix_fallocate(fd_, 0, PURSER_LEDGER_BYTES)
+                        : 0;
+  return error == 0 && truncated ? -1 : error;
 }
 
 int LedgerFile::LockSlot(uint32_t slot) const {

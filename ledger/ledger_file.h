@@ -5,16 +5,14 @@
 // truncate it. Needs libc alone; one thread at a time.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
+#include "ledger/image.h"
 #include "ledger/purser_ledger_layout.h"
 
 namespace purser::ledger {
 
 inline constexpr char kFileName[] = "ledger";
-
-using Image = std::array<uint64_t, PURSER_LEDGER_WORDS>;
 
 // Why the file cannot be used. What is there stays as it is.
 enum class FileFault : uint8_t {
@@ -55,8 +53,8 @@ class LedgerFile {
   // `count` words from `index` on. What is missing of them is 0. An errno.
   int Read(uint32_t index, uint64_t* words, uint32_t count) const;
   int Write(uint32_t index, const uint64_t* words, uint32_t count) const;
-  // After a truncation. 0 where nothing is missing, else an errno or -1:
-  // something was, and is 0 now.
+  // After a truncation, and where it has holes. An errno, or -1: it was
+  // truncated, and what was missing is 0 now.
   int MakeWhole() const;
 
   // EAGAIN: a living process holds the slot.

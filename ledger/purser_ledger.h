@@ -60,26 +60,29 @@ static inline void purser_ledger_store(const struct purser_ledger* ledger,
                    __ATOMIC_SEQ_CST);
 }
 
+/* What is unknown stays unknown. */
 static inline int purser_ledger_add(const struct purser_ledger* ledger,
                                     uint32_t index, uint64_t amount) {
   uint64_t word = __atomic_load_n(&ledger->words[index], __ATOMIC_SEQ_CST);
   uint64_t value;
   do {
     if (!purser_ledger_decode(index, word, &value)) return EUCLEAN;
-    if (amount > PURSER_LEDGER_MAX - value) return EINVAL;
+    if (value == PURSER_LEDGER_MAX) return 0;
+    if (amount >= PURSER_LEDGER_MAX - value) return EINVAL;
   } while (!__atomic_compare_exchange_n(
       &ledger->words[index], &word, purser_ledger_encode(index, value + amount),
       1, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
   return 0;
 }
 
-/* Never below 0. */
+/* Never below 0; what is unknown stays unknown. */
 static inline int purser_ledger_subtract(const struct purser_ledger* ledger,
                                          uint32_t index, uint64_t amount) {
   uint64_t word = __atomic_load_n(&ledger->words[index], __ATOMIC_SEQ_CST);
   uint64_t value;
   do {
     if (!purser_ledger_decode(index, word, &value)) return EUCLEAN;
+    if (value == PURSER_LEDGER_MAX) return 0;
   } while (!__atomic_compare_exchange_n(
       &ledger->words[index], &word,
       purser_ledger_encode(index, value > amount ? value - amount : 0), 1,
@@ -95,12 +98,17 @@ static inline int purser_ledger_whole(const struct purser_ledger* ledger) {
   return size >= PURSER_LEDGER_BYTES ? 0 : ENODATA;
 }
 
+/* The slot is this handle's as long as its descriptor is open: a damaged state
+ * is written again. */
 static inline int purser_ledger_usable(const struct purser_ledger* ledger) {
   const int error = purser_ledger_whole(ledger);
   if (error != 0) return error;
+  const uint32_t index = PURSER_LEDGER_STATES + ledger->slot;
   uint64_t state;
-  if (purser_ledger_load(ledger, PURSER_LEDGER_STATES + ledger->slot, &state))
-    return EUCLEAN;
+  if (purser_ledger_load(ledger, index, &state)) {
+    purser_ledger_store(ledger, index, ledger->state);
+    return 0;
+  }
   return state == ledger->state ? 0 : ESTALE;
 }
 
@@ -184,20 +192,36 @@ static inline int purser_ledger_amounts(
   return 0;
 }
 
-/* Takes the first `count` amounts back from the own slot. */
+/* Takes a claim that was not granted back from the own slot: each word that is
+ * sound. */
+static inline void purser_ledger_unclaim(const struct purser_ledger* ledger,
+                                         const uint64_t* amounts) {
+  for (uint32_t i = PURSER_LEDGER_AMOUNTS; i-- > 0;)
+    if (amounts[i] != 0)
+      purser_ledger_subtract(ledger, purser_ledger_slot_word(ledger->slot, i),
+                             amounts[i]);
+}
+
+/* Takes all of them back from the own slot, or none: it can be tried again. */
 static inline int purser_ledger_return(const struct purser_ledger* ledger,
-                                       const uint64_t* amounts,
-                                       uint32_t count) {
-  int error = 0;
-  for (uint32_t i = count; i-- > 0;) {
-    const int failed =
+                                       const uint64_t* amounts) {
+  for (uint32_t i = PURSER_LEDGER_AMOUNTS; i-- > 0;) {
+    const int error =
         amounts[i] == 0
             ? 0
             : purser_ledger_subtract(
                   ledger, purser_ledger_slot_word(ledger->slot, i), amounts[i]);
-    if (failed) error = failed;
+    if (!error) continue;
+    /* A claim that never ends: what was seen in between is no upper bound. */
+    purser_ledger_add(
+        ledger, purser_ledger_slot_word(ledger->slot, PURSER_LEDGER_BEGUN), 1);
+    while (++i < PURSER_LEDGER_AMOUNTS)
+      if (amounts[i] != 0)
+        purser_ledger_add(ledger, purser_ledger_slot_word(ledger->slot, i),
+                          amounts[i]);
+    return error;
   }
-  return error;
+  return 0;
 }
 
 /* EDQUOT where a bound is exceeded by what this claim is part of. */
@@ -227,19 +251,23 @@ static inline int purser_ledger_fits(const struct purser_ledger* ledger,
 static inline int purser_ledger_claim(const struct purser_ledger* ledger,
                                       const uint64_t* claim,
                                       struct purser_ledger_refusal* why) {
-  uint32_t claimed = 0;
-  int error = 0;
-  for (; claimed < PURSER_LEDGER_AMOUNTS && !error; ++claimed)
-    if (claim[claimed] != 0)
-      error = purser_ledger_add(ledger,
-                                purser_ledger_slot_word(ledger->slot, claimed),
-                                claim[claimed]);
-  if (error) {
-    purser_ledger_return(ledger, claim, claimed - 1);
-    return error;
+  uint64_t claimed[PURSER_LEDGER_AMOUNTS] = {0, 0, 0, 0};
+  int error = purser_ledger_add(
+      ledger, purser_ledger_slot_word(ledger->slot, PURSER_LEDGER_BEGUN), 1);
+  if (error) return error;
+  for (uint32_t i = 0; i < PURSER_LEDGER_AMOUNTS && !error; ++i) {
+    if (claim[i] == 0) continue;
+    error = purser_ledger_add(ledger, purser_ledger_slot_word(ledger->slot, i),
+                              claim[i]);
+    if (!error) claimed[i] = claim[i];
   }
-  error = purser_ledger_fits(ledger, claim, why);
-  if (error) purser_ledger_return(ledger, claim, PURSER_LEDGER_AMOUNTS);
+  if (!error) error = purser_ledger_fits(ledger, claim, why);
+  if (error) purser_ledger_unclaim(ledger, claimed);
+  purser_ledger_add(
+      ledger,
+      purser_ledger_slot_word(
+          ledger->slot, error ? PURSER_LEDGER_REFUSED : PURSER_LEDGER_GRANTED),
+      1);
   return error;
 }
 
@@ -251,14 +279,7 @@ static inline int purser_ledger_reserve(
   uint64_t claim[PURSER_LEDGER_AMOUNTS];
   int error = purser_ledger_amounts(charge, claim);
   if (!error) error = purser_ledger_usable(ledger);
-  if (error) return error;
-  error = purser_ledger_claim(ledger, claim, why);
-  purser_ledger_add(
-      ledger,
-      purser_ledger_slot_word(
-          ledger->slot, error ? PURSER_LEDGER_REFUSED : PURSER_LEDGER_GRANTED),
-      1);
-  return error;
+  return error ? error : purser_ledger_claim(ledger, claim, why);
 }
 
 /* Turns a reservation into what was really allocated. When that is more and is
@@ -284,7 +305,9 @@ static inline int purser_ledger_commit(
   if (!grows && !shrinks) return 0;
   error = purser_ledger_usable(ledger);
   if (!error && grows) error = purser_ledger_claim(ledger, more, why);
-  if (!error) error = purser_ledger_return(ledger, less, PURSER_LEDGER_AMOUNTS);
+  if (error) return error;
+  error = purser_ledger_return(ledger, less);
+  if (error) purser_ledger_unclaim(ledger, more);
   return error;
 }
 
@@ -295,7 +318,7 @@ static inline int purser_ledger_release(
   int error = purser_ledger_amounts(charge, amounts);
   if (!error) error = purser_ledger_usable(ledger);
   if (error) return error;
-  return purser_ledger_return(ledger, amounts, PURSER_LEDGER_AMOUNTS);
+  return purser_ledger_return(ledger, amounts);
 }
 
 /* ---- Attach, detach ---- */
@@ -336,6 +359,9 @@ static inline int purser_ledger_take_slot(struct purser_ledger* ledger,
                       purser_ledger_slot_word(ledger->slot, PURSER_LEDGER_PID),
                       (uint64_t)ledger->pid);
   ledger->state = purser_ledger_state_taken(state);
+  purser_ledger_store(
+      ledger, purser_ledger_slot_word(ledger->slot, PURSER_LEDGER_STATE_COPY),
+      ledger->state);
   purser_ledger_store(ledger, index, ledger->state);
   return 0;
 }
@@ -349,6 +375,20 @@ static inline int purser_ledger_find_slot(struct purser_ledger* ledger) {
   return EUSERS;
 }
 
+/* Both versions say so: another one. Else the sidecar repairs it. */
+static inline int purser_ledger_header_error(
+    const struct purser_ledger* ledger) {
+  const uint64_t version = __atomic_load_n(&ledger->words[1], __ATOMIC_SEQ_CST);
+  uint64_t checked;
+  return ledger->words[0] == PURSER_LEDGER_MAGIC &&
+                 version != PURSER_LEDGER_VERSION &&
+                 !purser_ledger_load(ledger, PURSER_LEDGER_CHECKED_VERSION,
+                                     &checked) &&
+                 checked == version
+             ? EPROTONOSUPPORT
+             : EBADMSG;
+}
+
 static inline int purser_ledger_map(struct purser_ledger* ledger) {
   const int error = purser_ledger_whole(ledger);
   if (error) return error;
@@ -359,7 +399,7 @@ static inline int purser_ledger_map(struct purser_ledger* ledger) {
   for (uint32_t i = 0; i < PURSER_LEDGER_HEADER_WORDS; ++i)
     if (__atomic_load_n(&ledger->words[i], __ATOMIC_SEQ_CST) !=
         purser_ledger_header_word(i))
-      return i == 1 ? EPROTONOSUPPORT : EBADMSG;
+      return purser_ledger_header_error(ledger);
   return 0;
 }
 

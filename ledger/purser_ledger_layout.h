@@ -13,9 +13,11 @@ enum {
   PURSER_LEDGER_WORDS = PURSER_LEDGER_BYTES / 8,
   PURSER_LEDGER_SLOTS = 256,
 
-  /* Indexes of words. The header is not checked but constant. */
+  /* Indexes of words. The header is constant; of it the second version alone is
+   * checked: it tells another version from a damaged first one. */
   PURSER_LEDGER_HEADER = 0,
-  PURSER_LEDGER_HEADER_WORDS = 6,
+  PURSER_LEDGER_CHECKED_VERSION = 6,
+  PURSER_LEDGER_HEADER_WORDS = 7,
   /* Of each: by enum purser_ledger_amount. */
   PURSER_LEDGER_BUDGET = 64 / 8,
   PURSER_LEDGER_BROKERED = 128 / 8,
@@ -29,11 +31,16 @@ enum {
   PURSER_LEDGER_FIRST_SLOT = 4096 / 8,
   PURSER_LEDGER_SLOT_WORDS = 128 / 8,
 
-  /* Within a slot, behind its amounts. */
+  /* Within a slot, behind its amounts. Claims are counted when they begin, and
+   * as granted or refused when they have ended: where both are equal, none is
+   * under way. */
   PURSER_LEDGER_GRANTED = 4,
   PURSER_LEDGER_REFUSED = 5,
-  PURSER_LEDGER_PID = 6,
-  PURSER_LEDGER_SLOT_USED_WORDS = 7
+  PURSER_LEDGER_BEGUN = 6,
+  PURSER_LEDGER_PID = 7,
+  /* The slot's state again while it is taken, else 0. */
+  PURSER_LEDGER_STATE_COPY = 8,
+  PURSER_LEDGER_SLOT_USED_WORDS = 9
 };
 
 /* What is bounded and held. All bytes: container-charged and node-charged. */
@@ -45,8 +52,9 @@ enum purser_ledger_amount {
   PURSER_LEDGER_AMOUNTS = 4
 };
 
-/* The largest value of a checked word. As a bound: none. As an amount: unknown,
- * after damage that could not be undone. */
+/* The largest value of a checked word. As a bound: none. As an amount or a
+ * count of claims: unknown, after damage that could not be undone; it stays so
+ * until the slot is free. */
 static const uint64_t PURSER_LEDGER_MAX = ((uint64_t)1 << 48) - 1;
 
 static const uint64_t PURSER_LEDGER_MAGIC =
@@ -85,6 +93,8 @@ static inline uint64_t purser_ledger_header_word(uint32_t index) {
       return PURSER_LEDGER_SLOT_WORDS * 8;
     case 5:
       return PURSER_LEDGER_SLOTS;
+    case PURSER_LEDGER_CHECKED_VERSION:
+      return purser_ledger_encode(index, PURSER_LEDGER_VERSION);
     default:
       return 0;
   }

@@ -136,15 +136,23 @@ void PodLedger::Log(const ledger::Findings& findings) {
         "the ledger was damaged by a process of the pod, and is repaired",
         {{"file", path_}, {"words_so_far", counts.repaired}});
   logged_ = counts;
-  if (findings.leases.slots_unknown > last_.leases.slots_unknown)
+  if (findings.truncated)
     base::LogWarn(
-        "the ledger was damaged while no sidecar ran: what some living "
-        "processes hold is unknown, and nothing is granted until they end",
+        "the ledger was truncated by a process of the pod, and is made whole",
+        {{"file", path_}});
+  if (findings.error == 0 &&
+      findings.leases.slots_unknown > last_.leases.slots_unknown)
+    base::LogWarn(
+        "the ledger was damaged: what some living processes hold is unknown, "
+        "and nothing is granted until they end",
         {{"file", path_}, {"processes", findings.leases.slots_unknown}});
   if (findings.error != 0 && findings.error != last_.error)
     base::LogWarn(
-        "the ledger cannot be written: nothing is granted until it "
-        "can",
+        findings.error == ENOSPC
+            ? "the shared volume has no room for the whole ledger: nothing is "
+              "granted until it has; remove files from the volume"
+            : "the ledger cannot be read or written: nothing is granted until "
+              "it can",
         {{"file", path_}, {"error", rdma::ErrnoName(findings.error)}});
   if (findings.displaced && !last_.displaced)
     base::LogError(

@@ -106,9 +106,27 @@ TEST_F(LedgerFileTest, ADirectoryALinkAPipe) {
 TEST_F(LedgerFileTest, AnotherVersionStaysAsItIs) {
   { const SidecarSide sidecar(volume_.root()); }
   Scribbler(path()).Write(1, 2);
+  Scribbler(path()).Write(
+      PURSER_LEDGER_CHECKED_VERSION,
+      purser_ledger_encode(PURSER_LEDGER_CHECKED_VERSION, 2));
   Scribbler(path()).Truncate(100);
   EXPECT_EQ(Fault(FileFault::kOtherVersion).found, 2u);
   EXPECT_EQ(Size(), 100u);
+}
+
+// One that nothing confirms was damaged.
+TEST_F(LedgerFileTest, ADamagedVersionIsRepaired) {
+  { const SidecarSide sidecar(volume_.root()); }
+  for (const uint64_t confirmed :
+       {purser_ledger_encode(PURSER_LEDGER_CHECKED_VERSION, 1),
+        purser_ledger_encode(PURSER_LEDGER_CHECKED_VERSION, 3), uint64_t{2}}) {
+    Scribbler(path()).Write(1, 2);
+    Scribbler(path()).Write(PURSER_LEDGER_CHECKED_VERSION, confirmed);
+    SidecarSide sidecar(volume_.root());
+    ASSERT_TRUE(sidecar.outcome().ok());
+    EXPECT_GT(sidecar.adjudicator().Adjudicate().repaired, 0u);
+    EXPECT_EQ(Scribbler(path()).Read(1), 1u);
+  }
 }
 
 TEST_F(LedgerFileTest, OtherContentStaysAsItIs) {
@@ -202,6 +220,22 @@ TEST_F(LedgerFileTest, WhatIsMissingReadsAs0) {
   EXPECT_EQ(words[3], 0u);
   EXPECT_EQ(sidecar.file().MakeWhole(), -1);
   EXPECT_EQ(sidecar.file().MakeWhole(), 0);
+}
+
+// To touch one in a full volume is SIGBUS for who has mapped the file.
+TEST_F(LedgerFileTest, HolesAreFilled) {
+  SidecarSide sidecar(volume_.root());
+  const auto allocated = [this] {
+    struct stat status;
+    stat(path().c_str(), &status);
+    return status.st_blocks * 512;
+  };
+  const auto before = allocated();
+  Scribbler(path()).Truncate(0);
+  Scribbler(path()).Truncate(PURSER_LEDGER_BYTES);
+  ASSERT_LT(allocated(), before);
+  EXPECT_EQ(sidecar.file().MakeWhole(), 0);
+  EXPECT_GE(allocated(), PURSER_LEDGER_BYTES);
 }
 
 TEST_F(LedgerFileTest, ErrorsOfAFileThatIsNotOpen) {

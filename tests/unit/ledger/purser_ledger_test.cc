@@ -178,6 +178,9 @@ TEST_F(PurserLedgerTest, WhatAttachFinds) {
   EXPECT_EQ(Client(pod_.volume().path("link")).error(), ELOOP);
   Scribbler scribbler(pod_.path());
   scribbler.Write(1, 2);
+  EXPECT_EQ(Client(pod_.path()).error(), EBADMSG) << "damage";
+  scribbler.Write(PURSER_LEDGER_CHECKED_VERSION,
+                  purser_ledger_encode(PURSER_LEDGER_CHECKED_VERSION, 2));
   EXPECT_EQ(Client(pod_.path()).error(), EPROTONOSUPPORT);
   scribbler.Write(5, 2);
   scribbler.Write(1, 1);
@@ -199,7 +202,6 @@ TEST_F(PurserLedgerTest, ATruncatedFileIsNoticedBeforeItIsTouched) {
   EXPECT_EQ(client.Commit({10, 10}, {1, 1}), ENODATA);
   EXPECT_EQ(client.Release(10, 10), ENODATA);
   pod_.adjudicator().Adjudicate();
-  EXPECT_EQ(Held(), (Amounts{20, 10, 10, 1})) << "as it was last seen";
   EXPECT_EQ(client.Release(10, 10), 0);
   Scribbler(pod_.path()).Truncate(0);
   client.Detach();
@@ -223,7 +225,7 @@ TEST_F(PurserLedgerTest, DamageDenies) {
            Word{other.Word(1), 0, EUCLEAN},
            Word{client.Word(0), EUCLEAN, EUCLEAN},
            Word{client.Word(2), EUCLEAN, EUCLEAN},
-           Word{client.State(), EUCLEAN, EUCLEAN},
+           Word{client.Word(PURSER_LEDGER_BEGUN), 0, EUCLEAN},
        }) {
     SCOPED_TRACE(word.index);
     const uint64_t before = scribbler.Read(word.index);
@@ -238,6 +240,48 @@ TEST_F(PurserLedgerTest, DamageDenies) {
     ASSERT_EQ(client.Reserve(10, 10), 0);
   }
   EXPECT_EQ(Held(), (Amounts{20, 10, 10, 1}));
+}
+
+// The holder knows it.
+TEST_F(PurserLedgerTest, ADamagedStateOfItsOwnIsWrittenAgain) {
+  Client client(pod_.path());
+  Scribbler(pod_.path()).Write(client.State(), 0);
+  EXPECT_EQ(client.Reserve(1, 1), 0);
+  Scribbler(pod_.path()).Write(client.State(), 0);
+  client.Detach();
+  EXPECT_EQ(pod_.adjudicator().Adjudicate().repaired, 0u);
+}
+
+// It is all or nothing, so trying it again returns nothing twice.
+TEST_F(PurserLedgerTest, AReleaseThatMetDamageIsTriedAgain) {
+  for (const int word : {0, 1, 2, 3}) {
+    Client client(pod_.path());
+    ASSERT_EQ(client.Reserve(10, 10), 0);
+    ASSERT_EQ(client.Reserve(30, 40), 0);
+    Scribbler scribbler(pod_.path());
+    const uint64_t before = scribbler.Read(client.Word(word));
+    scribbler.Write(client.Word(word), 0);
+    EXPECT_EQ(client.Release(10, 10), EUCLEAN);
+    EXPECT_EQ(client.Commit({30, 40}, {20, 50}), EUCLEAN);
+    scribbler.Write(client.Word(word), before);
+    EXPECT_EQ(Held(), (Amounts{90, 40, 50, 2}));
+    EXPECT_EQ(client.Release(10, 10), 0);
+    EXPECT_EQ(Held(), (Amounts{70, 30, 40, 1}));
+    client.Detach();
+  }
+}
+
+TEST_F(PurserLedgerTest, WhatIsUnknownStaysSo) {
+  Client client(pod_.path());
+  ASSERT_EQ(client.Reserve(10, 10), 0);
+  Scribbler scribbler(pod_.path());
+  scribbler.Write(client.Word(0), purser_ledger_encode(client.Word(0), kMax));
+  EXPECT_EQ(client.Reserve(10, 10), EDQUOT);
+  EXPECT_EQ(client.Commit({10, 10}, {10, 20}), EDQUOT);
+  EXPECT_EQ(client.Release(10, 10), 0);
+  EXPECT_EQ(Held(), (Amounts{kMax, 0, 0, 0}));
+  client.Detach();
+  EXPECT_EQ(Held(), Amounts{});
 }
 
 TEST_F(PurserLedgerTest, ASlotThatIsNotItsOwnAnyMore) {
@@ -256,12 +300,14 @@ TEST_F(PurserLedgerTest, ManyThreadsOnTwoSlotsEndAtZero) {
   pod_.SetBudget({1000, 1000, 1000, 12});
   Client one(pod_.path()), two(pod_.path());
   std::vector<std::thread> threads;
+  std::atomic<uint64_t> growths = 0;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&, i] {
       purser_ledger& ledger = i % 2 == 0 ? one.ledger() : two.ledger();
       const purser_ledger_charge small = {50, 60, 1}, large = {90, 20, 2};
       for (int round = 0; round < 3000; ++round) {
         if (purser_ledger_reserve(&ledger, &small, nullptr) != 0) continue;
+        ++growths;
         const bool grown =
             purser_ledger_commit(&ledger, &small, &large, nullptr) == 0;
         purser_ledger_release(&ledger, grown ? &large : &small);
@@ -270,7 +316,7 @@ TEST_F(PurserLedgerTest, ManyThreadsOnTwoSlotsEndAtZero) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(Held(), Amounts{});
   const Counts counts = pod_.adjudicator().counts();
-  EXPECT_EQ(counts.granted + counts.refused, 24000u);
+  EXPECT_EQ(counts.granted + counts.refused, 24000u + growths);
   EXPECT_GT(counts.granted, 0u);
 }
 

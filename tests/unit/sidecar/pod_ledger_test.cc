@@ -191,6 +191,9 @@ TEST_F(PodLedgerTest, SaysWhatIsInItsPlace) {
   Open();
   ledger_.reset();
   ledger::Scribbler(path()).Write(1, 3);
+  ledger::Scribbler(path()).Write(
+      PURSER_LEDGER_CHECKED_VERSION,
+      purser_ledger_encode(PURSER_LEDGER_CHECKED_VERSION, 3));
   EXPECT_THAT(Fault(),
               HasSubstr("version 3, and this sidecar knows version 1"));
 }
