@@ -11,6 +11,7 @@
 
 #include "tests/fakes/fake_sysfs.h"
 #include "tests/fakes/file_tree.h"
+#include "tests/fakes/paths.h"
 #include "tests/integration/process.h"
 
 namespace purser::integration {
@@ -31,7 +32,8 @@ class CliProcessTest : public testing::Test {
   }
 
   Process StartSidecar(const std::string& budget = "8Mi") {
-    Process sidecar({FAKE_SIDECAR, "--shared-volume=" + tree_.path("run"),
+    Process sidecar({fakes::BuiltPath("tests/integration/fake_sidecar"),
+                     "--shared-volume=" + tree_.path("run"),
                      "--metrics-address=127.0.0.1:0", "--budget=" + budget,
                      "--sysfs-root=" + sysfs_.sysfs_root().string(),
                      "--dev-root=" + sysfs_.dev_root().string(),
@@ -40,7 +42,7 @@ class CliProcessTest : public testing::Test {
     return sidecar;
   }
   Process Start(const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments{PURSER};
+    std::vector<std::string> arguments{fakes::BuiltPath("cli/purser")};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return Process(arguments,
                    {"PURSER_SOCKET=" + tree_.path("run/sidecar.sock")});

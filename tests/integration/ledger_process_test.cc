@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/paths.h"
 #include "tests/integration/process.h"
 #include "tests/unit/ledger/pod.h"
 
@@ -34,7 +35,9 @@ class LedgerProcessTest : public testing::Test {
   std::unique_ptr<Process> Start(std::vector<std::string> commands,
                                  std::vector<std::string> wrapper = {}) {
     std::vector<std::string> arguments = std::move(wrapper);
-    arguments.insert(arguments.end(), {LEDGER_WORKER, pod_.path()});
+    arguments.insert(
+        arguments.end(),
+        {fakes::BuiltPath("tests/integration/ledger_worker"), pod_.path()});
     arguments.insert(arguments.end(), commands.begin(), commands.end());
     return std::make_unique<Process>(arguments);
   }

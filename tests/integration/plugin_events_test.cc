@@ -19,6 +19,7 @@
 #include "base/file_descriptor.h"
 #include "spdlog/fmt/fmt.h"
 #include "tests/fakes/kubelet.h"
+#include "tests/fakes/paths.h"
 #include "tests/integration/process.h"
 #include "tests/unit/plugin/rdma_node.h"
 
@@ -69,10 +70,11 @@ class PluginEventsTest : public ::testing::Test {
   void Run(const std::string& events) {
     node_.tree().Write("config.yaml", "version: v1\nrescanInterval: 1h\n");
     plugin_ = std::make_unique<Process>(std::vector<std::string>{
-        PURSER_DEVICE_PLUGIN, "--config", node_.tree().path("config.yaml"),
-        "--sysfs-root", node_.sysfs_root(), "--dev-root", node_.dev_root(),
-        "--kubelet-root-dir", node_.kubelet_root(), "--metrics-address",
-        "127.0.0.1:0", "--node-view", "off", "--events", events});
+        fakes::BuiltPath("plugin/purser-device-plugin"), "--config",
+        node_.tree().path("config.yaml"), "--sysfs-root", node_.sysfs_root(),
+        "--dev-root", node_.dev_root(), "--kubelet-root-dir",
+        node_.kubelet_root(), "--metrics-address", "127.0.0.1:0", "--node-view",
+        "off", "--events", events});
     ASSERT_TRUE(kubelet_.WaitForAllocatable(kHca, kGenerous))
         << plugin_->output();
   }

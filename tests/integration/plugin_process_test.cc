@@ -14,6 +14,7 @@
 
 #include "spdlog/fmt/fmt.h"
 #include "tests/fakes/kubelet.h"
+#include "tests/fakes/paths.h"
 #include "tests/integration/process.h"
 #include "tests/unit/plugin/http_get.h"
 #include "tests/unit/plugin/rdma_node.h"
@@ -62,8 +63,9 @@ class PluginProcessTest : public ::testing::Test {
                                std::vector<std::string> before = {}) {
     std::vector<std::string> command = std::move(before);
     command.insert(command.end(),
-                   {PURSER_DEVICE_PLUGIN, "--sysfs-root", node_.sysfs_root(),
-                    "--dev-root", node_.dev_root(), "--kubelet-root-dir",
+                   {fakes::BuiltPath("plugin/purser-device-plugin"),
+                    "--sysfs-root", node_.sysfs_root(), "--dev-root",
+                    node_.dev_root(), "--kubelet-root-dir",
                     node_.kubelet_root(), "--metrics-address", "127.0.0.1:0"});
     command.insert(command.end(), arguments.begin(), arguments.end());
     return RunBare(std::move(command));
@@ -399,9 +401,9 @@ TEST_F(PluginProcessTest, ABadConfigurationIsExitCodeTwoWithLineAndColumn) {
            {"--registration", "both"},
            {"--kubelet-root-dir", "/" + std::string(100, 'x')}}) {
     const auto plugin = RunBare([&] {
-      std::vector<std::string> command = {PURSER_DEVICE_PLUGIN, "--sysfs-root",
-                                          node_.sysfs_root(),
-                                          "--metrics-address", "127.0.0.1:0"};
+      std::vector<std::string> command = {
+          fakes::BuiltPath("plugin/purser-device-plugin"), "--sysfs-root",
+          node_.sysfs_root(), "--metrics-address", "127.0.0.1:0"};
       command.insert(command.end(), wrong.begin(), wrong.end());
       return command;
     }());

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sidecar_client SOCKET COUNT: attaches to a sidecar, creates COUNT queue pairs
-// of 128/2 send, 128/1 receive, says "holding COUNT" and holds them until it is
-// killed.
+// sidecar_client SOCKET COUNT [again]: attaches to a sidecar, creates COUNT
+// queue pairs of 128/2 send, 128/1 receive, says "holding COUNT" and holds them
+// until it is killed. When its stream ends it ends with 3; with `again` it
+// starts over, for ever.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "grpcpp/grpcpp.h"
 #include "purser/v1/sidecar.grpc.pb.h"
 
-int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  const int count = std::atoi(argv[2]);
-  auto stub = purser::v1::Sidecar::NewStub(grpc::CreateChannel(
-      std::string("unix:") + argv[1], grpc::InsecureChannelCredentials()));
+namespace {
+
+int Hold(purser::v1::Sidecar::Stub* stub, int count) {
   grpc::ClientContext attach_context;
   purser::v1::AttachRequest attach;
   attach.set_name("sidecar_client");
@@ -47,4 +48,17 @@ int main(int argc, char** argv) {
   std::fprintf(stderr, "the stream ended: %s\n",
                events->Finish().error_message().c_str());
   return 3;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3 && argc != 4) return 2;
+  for (;;) {
+    auto stub = purser::v1::Sidecar::NewStub(grpc::CreateChannel(
+        std::string("unix:") + argv[1], grpc::InsecureChannelCredentials()));
+    const int code = Hold(stub.get(), std::atoi(argv[2]));
+    if (argc == 3) return code;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }

@@ -23,14 +23,9 @@
 
 #include "base/file_descriptor.h"
 #include "gmock/gmock.h"
-#include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
-#include "purser/v1/sidecar.grpc.pb.h"
-#include "tests/fakes/fake_sysfs.h"
-#include "tests/fakes/file_tree.h"
-#include "tests/integration/calm_proc.h"
-#include "tests/integration/http_get.h"
 #include "tests/integration/process.h"
+#include "tests/integration/sidecar_fixture.h"
 
 namespace purser::integration {
 namespace {
@@ -38,105 +33,14 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using Clock = std::chrono::steady_clock;
-
-// Generous: for loaded machines and sanitizers. What must be fast is measured.
-constexpr auto kLong = 30s;
-
-class SidecarProcessTest : public ::testing::Test {
- protected:
-  SidecarProcessTest() {
-    sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
-    tree_.Directory("run");
-    WriteCalmProc(tree_);
-  }
-
-  // The usual flags, unless `more` has its own, and `more`.
-  std::vector<std::string> Arguments(const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {FAKE_SIDECAR};
-    for (const std::string& usual :
-         {"--shared-volume=" + tree_.path("run"),
-          std::string("--metrics-address=127.0.0.1:0"),
-          "--sysfs-root=" + sysfs_.sysfs_root().string(),
-          "--dev-root=" + sysfs_.dev_root().string(),
-          "--proc-root=" + tree_.path("proc"),
-          "--cgroup-root=" + tree_.path("cgroup")}) {
-      const std::string flag = usual.substr(0, usual.find('=') + 1);
-      if (std::none_of(more.begin(), more.end(), [&](const std::string& own) {
-            return own.starts_with(flag);
-          }))
-        arguments.push_back(usual);
-    }
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
-  }
-  Process Start(const std::vector<std::string>& more = {"--budget=8Mi"},
-                std::vector<std::string> environment = {}) {
-    return Process(Arguments(more), std::move(environment));
-  }
-  Process StartServing() {
-    Process sidecar = Start();
-    EXPECT_TRUE(sidecar.WaitForOutput("serving", kLong)) << sidecar.output();
-    return sidecar;
-  }
-  // Runs one that must not start.
-  struct Ended {
-    int code;
-    std::string output;
-  };
-  Ended Fails(const std::vector<std::string>& more,
-              std::vector<std::string> environment = {}) {
-    Process sidecar = Start(more, std::move(environment));
-    const std::optional<int> code = sidecar.Wait(kLong);
-    return {code.value_or(-1), sidecar.output()};
-  }
-
-  std::string socket() const { return tree_.path("run/sidecar.sock"); }
-  std::unique_ptr<v1::Sidecar::Stub> Stub() const {
-    return v1::Sidecar::NewStub(grpc::CreateChannel(
-        "unix:" + socket(), grpc::InsecureChannelCredentials()));
-  }
-  grpc::Status GetBudget(v1::GetBudgetResponse& response) const {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kLong);
-    return Stub()->GetBudget(&context, {}, &response);
-  }
-  uint64_t UsedBytes() const {
-    v1::GetBudgetResponse response;
-    const grpc::Status status = GetBudget(response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response.used().node_bytes() + response.used().container_bytes();
-  }
-
-  bool BecomesUsed(uint64_t bytes) const {
-    for (const auto end = Clock::now() + kLong; Clock::now() < end;) {
-      if (UsedBytes() == bytes) return true;
-      std::this_thread::sleep_for(20ms);
-    }
-    return false;
-  }
-
-  static int MetricsPort(const Process& sidecar) {
-    const size_t at = sidecar.output().find("metrics_port=");
-    EXPECT_NE(at, std::string::npos) << sidecar.output();
-    return std::atoi(sidecar.output().c_str() + at + strlen("metrics_port="));
-  }
-  // Status line, headers and body.
-  static std::string Get(const Process& sidecar, const std::string& path) {
-    return HttpGet(MetricsPort(sidecar), path);
-  }
-
-  fakes::FileTree tree_;
-  fakes::FakeSysfs sysfs_{tree_};
-};
-
 TEST_F(SidecarProcessTest, ServesUntilSigtermAndLeavesNothing) {
   Process sidecar = StartServing();
   struct stat status;
   ASSERT_EQ(stat(socket().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0666u) << "for the other containers";
 
-  Process client({SIDECAR_CLIENT, socket(), "5"});
+  Process client(
+      {fakes::BuiltPath("tests/integration/sidecar_client"), socket(), "5"});
   ASSERT_TRUE(client.WaitForOutput("holding 5", kLong)) << client.output();
   EXPECT_GT(UsedBytes(), 0u);
   sidecar.Signal(SIGHUP);
@@ -154,7 +58,8 @@ TEST_F(SidecarProcessTest, ServesUntilSigtermAndLeavesNothing) {
 TEST_F(SidecarProcessTest, SigtermEndsItInTimeThoughTheDeviceIsSlow) {
   Process sidecar = Start({"--budget=8Mi"}, {"FAKE_SLOW_CALL=destroy_qp"});
   ASSERT_TRUE(sidecar.WaitForOutput("serving", kLong)) << sidecar.output();
-  Process client({SIDECAR_CLIENT, socket(), "20"});
+  Process client(
+      {fakes::BuiltPath("tests/integration/sidecar_client"), socket(), "20"});
   ASSERT_TRUE(client.WaitForOutput("holding 20", kLong)) << client.output();
   const auto begin = Clock::now();
   sidecar.Signal(SIGTERM);
@@ -167,7 +72,8 @@ TEST_F(SidecarProcessTest, SigtermEndsItInTimeThoughTheDeviceIsSlow) {
 
 TEST_F(SidecarProcessTest, ADeviceThatGoesAndComesBackCostsNoRestart) {
   Process sidecar = StartServing();
-  Process client({SIDECAR_CLIENT, socket(), "5"});
+  Process client(
+      {fakes::BuiltPath("tests/integration/sidecar_client"), socket(), "5"});
   ASSERT_TRUE(client.WaitForOutput("holding 5", kLong)) << client.output();
   EXPECT_THAT(Get(sidecar, "/readyz"), HasSubstr(" 200 "));
 
@@ -188,7 +94,8 @@ TEST_F(SidecarProcessTest, ADeviceThatGoesAndComesBackCostsNoRestart) {
   sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
   EXPECT_TRUE(sidecar.WaitForOutput("open again", kLong));
   EXPECT_THAT(Get(sidecar, "/readyz"), HasSubstr(" 200 "));
-  Process again({SIDECAR_CLIENT, socket(), "5"});
+  Process again(
+      {fakes::BuiltPath("tests/integration/sidecar_client"), socket(), "5"});
   EXPECT_TRUE(again.WaitForOutput("holding 5", kLong)) << again.output();
   sidecar.Signal(SIGTERM);
   EXPECT_EQ(sidecar.Wait(kLong), 0) << sidecar.output();
@@ -196,7 +103,8 @@ TEST_F(SidecarProcessTest, ADeviceThatGoesAndComesBackCostsNoRestart) {
 
 TEST_F(SidecarProcessTest, AKilledSidecarIsUnavailableAndThenReplaced) {
   Process sidecar = StartServing();
-  Process client({SIDECAR_CLIENT, socket(), "3"});
+  Process client(
+      {fakes::BuiltPath("tests/integration/sidecar_client"), socket(), "3"});
   ASSERT_TRUE(client.WaitForOutput("holding 3", kLong)) << client.output();
 
   sidecar.Signal(SIGKILL);
@@ -208,16 +116,19 @@ TEST_F(SidecarProcessTest, AKilledSidecarIsUnavailableAndThenReplaced) {
 
   Process next = StartServing();
   EXPECT_EQ(UsedBytes(), 0u);
-  Process again({SIDECAR_CLIENT, socket(), "3"});
+  Process again(
+      {fakes::BuiltPath("tests/integration/sidecar_client"), socket(), "3"});
   EXPECT_TRUE(again.WaitForOutput("holding 3", kLong)) << again.output();
 }
 
 TEST_F(SidecarProcessTest, AKilledClientsBytesAreBackWithinTwoSeconds) {
   Process sidecar = StartServing();
-  Process stays({SIDECAR_CLIENT, socket(), "2"});
+  Process stays(
+      {fakes::BuiltPath("tests/integration/sidecar_client"), socket(), "2"});
   ASSERT_TRUE(stays.WaitForOutput("holding 2", kLong)) << stays.output();
   const uint64_t before = UsedBytes();
-  Process dies({SIDECAR_CLIENT, socket(), "20"});
+  Process dies(
+      {fakes::BuiltPath("tests/integration/sidecar_client"), socket(), "20"});
   ASSERT_TRUE(dies.WaitForOutput("holding 20", kLong)) << dies.output();
   EXPECT_EQ(UsedBytes(), 11 * before);
 
@@ -240,13 +151,13 @@ TEST_F(SidecarProcessTest, ASecondOneOnTheSocketDoesNotStart) {
 // An application with queue pairs of its own, in the ledger file.
 TEST_F(SidecarProcessTest, LeasesOfApplicationsCountAndOutliveTheSidecar) {
   Process sidecar = StartServing();
-  Process application(
-      {LEDGER_WORKER, tree_.path("run/ledger"), "reserve", "1000000", "hold"});
+  Process application({fakes::BuiltPath("tests/integration/ledger_worker"),
+                       tree_.path("run/ledger"), "reserve", "1000000", "hold"});
   ASSERT_TRUE(application.WaitForOutput("holding", kLong))
       << application.output();
   EXPECT_TRUE(BecomesUsed(2'000'000));
-  Process other(
-      {LEDGER_WORKER, tree_.path("run/ledger"), "reserve", "4000000"});
+  Process other({fakes::BuiltPath("tests/integration/ledger_worker"),
+                 tree_.path("run/ledger"), "reserve", "4000000"});
   EXPECT_EQ(other.Wait(kLong), 3) << "8 MB of the 8 MiB would be over";
 
   sidecar.Signal(SIGKILL);
@@ -265,7 +176,8 @@ TEST_F(SidecarProcessTest, LeasesOfApplicationsCountAndOutliveTheSidecar) {
 // Over the ledger file, by random words and truncations.
 TEST_F(SidecarProcessTest, WhatIsScribbledCostsNeitherTheSidecarNorItsClients) {
   Process sidecar = StartServing();
-  Process client({SIDECAR_CLIENT, socket(), "5"});
+  Process client(
+      {fakes::BuiltPath("tests/integration/sidecar_client"), socket(), "5"});
   ASSERT_TRUE(client.WaitForOutput("holding 5", kLong)) << client.output();
   const uint64_t used = UsedBytes();
   const base::FileDescriptor file(
@@ -285,7 +197,8 @@ TEST_F(SidecarProcessTest, WhatIsScribbledCostsNeitherTheSidecarNorItsClients) {
               HasSubstr("purser_ledger_slots_unknown 0\n"));
   client.Signal(SIGKILL);
   EXPECT_TRUE(BecomesUsed(0));
-  Process next({SIDECAR_CLIENT, socket(), "5"});
+  Process next(
+      {fakes::BuiltPath("tests/integration/sidecar_client"), socket(), "5"});
   EXPECT_TRUE(next.WaitForOutput("holding 5", kLong)) << next.output();
   sidecar.Signal(SIGTERM);
   EXPECT_EQ(sidecar.Wait(kLong), 0) << sidecar.output();

@@ -20,6 +20,7 @@
 #include "spdlog/fmt/fmt.h"
 #include "tests/fakes/file_tree.h"
 #include "tests/fakes/kubelet.h"
+#include "tests/fakes/paths.h"
 #include "tests/integration/process.h"
 
 namespace purser::rxe {
@@ -99,10 +100,11 @@ class PluginHealthOnRxe : public testing::Test {
 
   void Run(std::vector<std::string> options,
            std::vector<std::string> before = {}) {
-    before.insert(before.end(),
-                  {PURSER_DEVICE_PLUGIN, "--config", tree_.path("config.yaml"),
-                   "--kubelet-root-dir", tree_.path("kubelet"),
-                   "--metrics-address", "127.0.0.1:0", "--node-view", "off"});
+    before.insert(
+        before.end(),
+        {fakes::BuiltPath("plugin/purser-device-plugin"), "--config",
+         tree_.path("config.yaml"), "--kubelet-root-dir", tree_.path("kubelet"),
+         "--metrics-address", "127.0.0.1:0", "--node-view", "off"});
     before.insert(before.end(), options.begin(), options.end());
     plugin_ = std::make_unique<Process>(std::move(before));
     ASSERT_TRUE(kubelet_.WaitForAllocatable(kHca, kGenerous))

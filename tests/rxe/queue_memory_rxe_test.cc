@@ -8,6 +8,7 @@
 
 #include "client/client.h"
 #include "tests/fakes/file_tree.h"
+#include "tests/fakes/paths.h"
 #include "tests/rxe/kernel_oracle.h"
 #include "tests/rxe/sidecar_process.h"
 
@@ -164,8 +165,9 @@ TEST_F(QueueMemoryOnRxe, KillingTheSidecarLeavesNothingAndARestartServesAgain) {
 }
 
 TEST_F(QueueMemoryOnRxe, AKilledClientsQueuePairsAreGoneInTwoSeconds) {
-  ChildProcess client({PURSER_CLI, "--socket", sidecar_->socket(), "qp",
-                       "create", "--count", "10", "--send-wr", "1024"});
+  ChildProcess client({fakes::BuiltPath("cli/purser"), "--socket",
+                       sidecar_->socket(), "qp", "create", "--count", "10",
+                       "--send-wr", "1024"});
   ASSERT_TRUE(Eventually(seconds(20), [&] {
     auto listed = client_->List();
     return listed.ok() && listed->size() == 10;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "client/client.h"
+#include "tests/fakes/paths.h"
 
 namespace purser::rxe {
 
@@ -68,11 +69,11 @@ class SidecarProcess {
                           const std::string& metrics_port = "0",
                           const std::vector<std::string>& run_by = {})
       : volume_(std::move(volume)),
-        process_(
-            Join(run_by, {PURSER_SIDECAR, "--device=rxe0",
-                          "--shared-volume=" + volume_, "--budget=" + budget,
-                          "--metrics-address=127.0.0.1:" + metrics_port,
-                          "--log-level=warn"})) {}
+        process_(Join(run_by, {fakes::BuiltPath("sidecar/purser-sidecar"),
+                               "--device=rxe0", "--shared-volume=" + volume_,
+                               "--budget=" + budget,
+                               "--metrics-address=127.0.0.1:" + metrics_port,
+                               "--log-level=warn"})) {}
 
   std::string socket() const { return volume_ + "/sidecar.sock"; }
   const std::string& volume() const { return volume_; }

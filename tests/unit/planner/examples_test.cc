@@ -8,13 +8,14 @@
 #include "base/strict_yaml.h"
 #include "gmock/gmock.h"
 #include "planner/report.h"
+#include "tests/fakes/paths.h"
 #include "tests/unit/planner/workloads.h"
 
 namespace purser::planner {
 namespace {
 
 Workload Example(const std::string& name) {
-  const auto text = base::ReadFile(std::string(EXAMPLES_DIR "/") + name);
+  const auto text = base::ReadFile(fakes::SourcePath("docs/examples/" + name));
   EXPECT_TRUE(text.ok()) << text.status();
   auto workload = ReadWorkload(name, text.value_or(""));
   EXPECT_TRUE(workload.ok()) << workload.status();

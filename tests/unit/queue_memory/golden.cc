@@ -9,16 +9,19 @@
 #include <map>
 #include <sstream>
 
+#include "tests/fakes/paths.h"
+
 namespace purser::queue_memory {
 namespace {
 
 using Fields = std::vector<std::string>;
 
+std::string Directory() { return fakes::SourcePath("tests/testdata/golden"); }
+
 // Calls `row(line number, fields by column)` for each row after the heading.
 template <typename Row>
 void ForEachRow(const std::string& name, Row row) {
-  const std::filesystem::path path =
-      std::filesystem::path(GOLDEN_DIR) / (name + ".csv");
+  const std::string path = Directory() + "/" + name + ".csv";
   std::ifstream in(path);
   ASSERT_TRUE(in) << path;
   std::string text;
@@ -115,7 +118,7 @@ std::vector<GoldenCompletionQueue> ReadCompletionQueues() {
 
 std::vector<std::string> QueuePairProviders() {
   std::vector<std::string> providers;
-  for (const auto& entry : std::filesystem::directory_iterator(GOLDEN_DIR))
+  for (const auto& entry : std::filesystem::directory_iterator(Directory()))
     if (entry.path().extension() == ".csv" && entry.path().stem() != "cq")
       providers.push_back(entry.path().stem());
   std::sort(providers.begin(), providers.end());

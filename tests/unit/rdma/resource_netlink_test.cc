@@ -12,6 +12,7 @@
 #include <random>
 
 #include "tests/fakes/fake_rdma_netlink.h"
+#include "tests/fakes/paths.h"
 
 namespace purser::rdma {
 namespace {
@@ -241,7 +242,8 @@ TEST(DriverAttributesTest, TextAndWhatIsBelowZeroIsLeftOut) {
 }
 
 std::vector<std::byte> Recorded(const std::string& name) {
-  std::ifstream file(std::string(RECORDED) + name, std::ios::binary);
+  std::ifstream file(fakes::SourcePath("tests/fuzz/corpus/node_view/" + name),
+                     std::ios::binary);
   std::vector<std::byte> bytes;
   for (char c; file.get(c);) bytes.push_back(static_cast<std::byte>(c));
   // The first says to the fuzzer what the rest is.
