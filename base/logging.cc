@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/logging.h"
 
+#include <unistd.h>
+
 #include <memory>
 
 #include "absl/time/clock.h"
+#include "base/log_sink.h"
 #include "base/logfmt.h"
 #include "base/utf8.h"
-#include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 
 namespace purser::base {
@@ -16,9 +18,8 @@ namespace {
 // It is never destroyed, so that logging at exit is safe.
 spdlog::logger& Logger() {
   static spdlog::logger* const logger = [] {
-    auto* created = new spdlog::logger(
-        "purser", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    created->set_pattern("%v");
+    auto* created =
+        new spdlog::logger("purser", std::make_shared<LogSink>(STDERR_FILENO));
     return created;
   }();
   return *logger;
