@@ -101,6 +101,29 @@ bool AnyCapacity(const CLI::App& app) {
   return false;
 }
 
+// In the words of `purser plan --send-op`.
+void AddSendOps(CLI::App& app, std::vector<v1::SendOpcode>& operations) {
+  app.add_option_function<std::vector<std::string>>(
+         "--send-op",
+         [&operations](const std::vector<std::string>& names) {
+           for (const std::string& name : names) {
+             if (name == "read") {
+               operations.push_back(v1::SEND_OPCODE_RDMA_READ);
+             } else if (name == "send") {
+               operations.push_back(v1::SEND_OPCODE_SEND);
+               operations.push_back(v1::SEND_OPCODE_SEND_WITH_IMM);
+             } else {
+               operations.push_back(v1::SEND_OPCODE_RDMA_WRITE);
+               operations.push_back(v1::SEND_OPCODE_RDMA_WRITE_WITH_IMM);
+             }
+           }
+         },
+         "Will be posted, and nothing else: send, write or read; repeat it. "
+         "None: anything")
+      ->check(OneOf({"send", "write", "read"}))
+      ->type_name("OPERATION");
+}
+
 CLI::App* AddCreate(CLI::App& qp, CreateCommand& create, Caps& caps) {
   CLI::App* app = qp.add_subcommand(
       "create",
@@ -132,6 +155,7 @@ CLI::App* AddCreate(CLI::App& qp, CreateCommand& create, Caps& caps) {
                   "least this");
   app->add_option("--least-recv-wr", caps.least_recv_wr,
                   "The same for --recv-wr");
+  AddSendOps(*app, create.send_operations);
   AddDevice(*app, create.device);
   app->add_option("--name", create.name,
                   "Name of this client in logs and listings")

@@ -23,7 +23,8 @@ struct CreateCommand {
   v1::Capabilities cap;
   std::string class_name;
   std::optional<v1::Capabilities> least;
-  std::string device;  // empty: the sidecar's first
+  std::vector<v1::SendOpcode> send_operations;  // empty: any
+  std::string device;                           // empty: the sidecar's first
   std::string name = "purser";
   uint32_t count = 1;
   bool detach = false;

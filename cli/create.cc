@@ -75,6 +75,7 @@ int Create(const CreateCommand& command, client::Client& client,
   spec.cap = command.cap;
   spec.class_name = command.class_name;
   spec.least = command.least;
+  spec.send_operations = command.send_operations;
   spec.detached = command.detach;
 
   std::vector<client::QueuePair> held;

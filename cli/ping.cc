@@ -57,6 +57,8 @@ absl::StatusOr<Side> CreateSide(const std::string& device,
   spec.cap.set_max_send_sge(1);
   spec.cap.set_max_recv_wr(plan.window_chunks());
   spec.cap.set_max_recv_sge(1);
+  spec.send_operations = {v1::SEND_OPCODE_SEND,
+                          v1::SEND_OPCODE_RDMA_WRITE_WITH_IMM};
   PURSER_ASSIGN_OR_RETURN(client::QueuePair queue_pair,
                           client.CreateQueuePair(spec));
   PURSER_ASSIGN_OR_RETURN(

@@ -46,6 +46,8 @@ absl::StatusOr<QueuePair> Client::CreateQueuePair(const QueuePairSpec& spec) {
   request.set_class_(spec.class_name);
   if (spec.least) *request.mutable_least() = *spec.least;
   request.set_detached(spec.detached);
+  request.mutable_send_operations()->Add(spec.send_operations.begin(),
+                                         spec.send_operations.end());
   PURSER_ASSIGN_OR_RETURN(
       v1::CreateQueuePairResponse response,
       connection_->Call("CreateQueuePair", &Stub::CreateQueuePair,

@@ -32,6 +32,9 @@ struct QueuePairSpec {
   // The least depths (max_send_wr, max_recv_wr) that will do where `cap` does
   // not fit; nullopt: `cap` or nothing.
   std::optional<v1::Capabilities> least;
+  // All that it will post; empty: anything. Some providers then make smaller
+  // send rings (mlx5: up to 3.6 times). Posting another one fails.
+  std::vector<v1::SendOpcode> send_operations;
   // Outlives this client, until Client::Destroy() or the sidecar's end.
   bool detached = false;
 };

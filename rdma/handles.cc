@@ -44,9 +44,18 @@ absl::StatusOr<MemoryRegion> RegMr(Verbs& verbs, const ProtectionDomain& pd,
   return MemoryRegion(mr, {&verbs});
 }
 
+absl::StatusOr<SharedReceiveQueue> CreateSrq(Verbs& verbs,
+                                             const ProtectionDomain& pd,
+                                             ibv_srq_init_attr& attr) {
+  PURSER_ASSIGN_OR_RETURN(ibv_srq * srq, verbs.CreateSrq(pd.get(), &attr));
+  return SharedReceiveQueue(srq, {&verbs});
+}
+
 absl::StatusOr<QueuePair> CreateQp(Verbs& verbs, const ProtectionDomain& pd,
-                                   ibv_qp_init_attr& attr) {
-  PURSER_ASSIGN_OR_RETURN(ibv_qp * qp, verbs.CreateQp(pd.get(), &attr));
+                                   ibv_qp_init_attr& attr,
+                                   uint64_t send_ops_flags) {
+  PURSER_ASSIGN_OR_RETURN(ibv_qp * qp,
+                          verbs.CreateQp(pd.get(), &attr, send_ops_flags));
   return QueuePair(qp, {&verbs});
 }
 

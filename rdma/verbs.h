@@ -46,12 +46,23 @@ class Verbs {
                                            void* cq_context,
                                            ibv_comp_channel* channel) = 0;
   virtual absl::Status DestroyCq(ibv_cq* cq) = 0;
+  // To at least `cqe` entries; cq->cqe is then what it has. What is in it
+  // stays, and so does a requested notification. Where this fails it is as it
+  // was. Not beside a poll of the same queue.
+  virtual absl::Status ResizeCq(ibv_cq* cq, int cqe) = 0;
   virtual absl::StatusOr<ibv_mr*> RegMr(ibv_pd* pd, void* addr, size_t length,
                                         int access) = 0;
   virtual absl::Status DeregMr(ibv_mr* mr) = 0;
-  // Writes the granted capacities back to `attr->cap`.
-  virtual absl::StatusOr<ibv_qp*> CreateQp(ibv_pd* pd,
-                                           ibv_qp_init_attr* attr) = 0;
+  // Writes the granted capacities back to `attr->attr`.
+  virtual absl::StatusOr<ibv_srq*> CreateSrq(ibv_pd* pd,
+                                             ibv_srq_init_attr* attr) = 0;
+  virtual absl::Status DestroySrq(ibv_srq* srq) = 0;
+  // Writes the granted capacities back to `attr->cap`. `send_ops_flags`: bits
+  // of ibv_qp_create_send_ops_flags, of all that will be posted
+  // (ibv_create_qp_ex; classic posting works all the same); 0: any, by plain
+  // ibv_create_qp. EOPNOTSUPP from providers that do not take them.
+  virtual absl::StatusOr<ibv_qp*> CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr,
+                                           uint64_t send_ops_flags) = 0;
   virtual absl::Status ModifyQp(ibv_qp* qp, ibv_qp_attr* attr,
                                 int attr_mask) = 0;
   virtual absl::Status QueryQp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask,
@@ -67,6 +78,9 @@ class Verbs {
   }
   int PostRecv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
     return ibv_post_recv(qp, wr, bad_wr);
+  }
+  int PostSrqRecv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
+    return ibv_post_srq_recv(srq, wr, bad_wr);
   }
   int PollCq(ibv_cq* cq, int max_entries, ibv_wc* completions) {
     return ibv_poll_cq(cq, max_entries, completions);

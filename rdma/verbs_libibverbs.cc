@@ -213,6 +213,25 @@ class Libibverbs final : public Verbs {
                        [&] { return ibv_destroy_cq(cq); });
   }
 
+  absl::Status ResizeCq(ibv_cq* cq, int cqe) override {
+    return ErrnoValued(
+        fmt::format("ibv_resize_cq {} cqe {}", cq->context->device->name, cqe),
+        [&] { return ibv_resize_cq(cq, cqe); });
+  }
+
+  absl::StatusOr<ibv_srq*> CreateSrq(ibv_pd* pd,
+                                     ibv_srq_init_attr* attr) override {
+    return Pointer(fmt::format("ibv_create_srq {} {} wr x {} sge",
+                               pd->context->device->name, attr->attr.max_wr,
+                               attr->attr.max_sge),
+                   [&] { return ibv_create_srq(pd, attr); });
+  }
+
+  absl::Status DestroySrq(ibv_srq* srq) override {
+    return ErrnoValued(On("ibv_destroy_srq", srq->context),
+                       [&] { return ibv_destroy_srq(srq); });
+  }
+
   absl::StatusOr<ibv_mr*> RegMr(ibv_pd* pd, void* addr, size_t length,
                                 int access) override {
     return Pointer(fmt::format("ibv_reg_mr {} length {} access {:#x}",
@@ -225,15 +244,19 @@ class Libibverbs final : public Verbs {
                        [&] { return ibv_dereg_mr(mr); });
   }
 
-  absl::StatusOr<ibv_qp*> CreateQp(ibv_pd* pd,
-                                   ibv_qp_init_attr* attr) override {
+  absl::StatusOr<ibv_qp*> CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr,
+                                   uint64_t send_ops_flags) override {
     return Pointer(
-        fmt::format("ibv_create_qp {} send {} wr x {} sge, receive {} wr x {} "
-                    "sge, inline {}",
-                    pd->context->device->name, attr->cap.max_send_wr,
-                    attr->cap.max_send_sge, attr->cap.max_recv_wr,
-                    attr->cap.max_recv_sge, attr->cap.max_inline_data),
-        [&] { return ibv_create_qp(pd, attr); });
+        fmt::format("ibv_create_qp{} {} send {} wr x {} sge, receive {} wr x "
+                    "{} sge, inline {}",
+                    send_ops_flags != 0 ? "_ex" : "", pd->context->device->name,
+                    attr->cap.max_send_wr, attr->cap.max_send_sge,
+                    attr->cap.max_recv_wr, attr->cap.max_recv_sge,
+                    attr->cap.max_inline_data),
+        [&] {
+          return send_ops_flags == 0 ? ibv_create_qp(pd, attr)
+                                     : CreateQpEx(pd, attr, send_ops_flags);
+        });
   }
 
   absl::Status ModifyQp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) override {
@@ -278,6 +301,24 @@ class Libibverbs final : public Verbs {
   }
 
  private:
+  static ibv_qp* CreateQpEx(ibv_pd* pd, ibv_qp_init_attr* attr,
+                            uint64_t send_ops_flags) {
+    ibv_qp_init_attr_ex extended{};
+    extended.qp_context = attr->qp_context;
+    extended.send_cq = attr->send_cq;
+    extended.recv_cq = attr->recv_cq;
+    extended.srq = attr->srq;
+    extended.cap = attr->cap;
+    extended.qp_type = attr->qp_type;
+    extended.sq_sig_all = attr->sq_sig_all;
+    extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    extended.pd = pd;
+    extended.send_ops_flags = send_ops_flags;
+    ibv_qp* qp = ibv_create_qp_ex(pd->context, &extended);
+    if (qp != nullptr) attr->cap = extended.cap;
+    return qp;
+  }
+
   static absl::StatusOr<ibv_context*> Open(ibv_device* device) {
     const std::string what =
         fmt::format("ibv_open_device {} (/dev/infiniband/{})", device->name,

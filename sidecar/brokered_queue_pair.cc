@@ -47,7 +47,8 @@ BrokeredQueuePair::BrokeredQueuePair(Facts facts, Parts parts,
                                           facts_.cap.max_send_wr),
                    .recv_slots = std::max(facts_.memory.receive_ring.slots,
                                           facts_.cap.max_recv_wr),
-                   .cqe = static_cast<uint32_t>(parts_.cq->cqe)},
+                   .cqe = static_cast<uint32_t>(parts_.cq->cqe),
+                   .send_ops = facts_.send_ops},
                   counters) {}
 
 BrokeredQueuePair::~BrokeredQueuePair() {

@@ -65,7 +65,8 @@ class BrokeredQueuePair {
     bool detached = false;
     std::string class_name = kDefaultClass;
     ibv_qp_type type = IBV_QPT_RC;
-    ibv_qp_cap cap{};  // as ibv_create_qp wrote back
+    uint64_t send_ops = 0;  // declared (send_operations.h); 0: any
+    ibv_qp_cap cap{};       // as ibv_create_qp wrote back
     uint32_t qp_num = 0;
     queue_memory::QueuePairRequest request;
     queue_memory::QueueMemory memory;  // with the completion queue's

@@ -10,6 +10,7 @@
 #include "sidecar/messages.h"
 #include "sidecar/modify_attributes.h"
 #include "sidecar/posting.h"
+#include "sidecar/send_operations.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
@@ -41,6 +42,19 @@ ibv_qp_cap CapOf(const v1::Capabilities& cap) {
           .max_inline_data = cap.max_inline_data()};
 }
 
+// The declared set; 0 for none in the list.
+absl::StatusOr<uint64_t> SendOpsOf(const v1::CreateQueuePairRequest& request) {
+  uint64_t declared = 0;
+  for (const int opcode : request.send_operations()) {
+    const uint64_t op = SendOpOf(static_cast<ibv_wr_opcode>(opcode));
+    if (op == 0)
+      return absl::InvalidArgumentError(
+          fmt::format("send_operations: {} is none of SendOpcode", opcode));
+    declared |= op;
+  }
+  return declared;
+}
+
 absl::Status CheckWorkRequests(int count) {
   if (count <= kMaxWorkRequests) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -67,12 +81,15 @@ grpc::Status Calls::CreateQueuePair(const v1::CreateQueuePairRequest& request,
   if (!device.ok()) return ToGrpcStatus(device.status());
   const absl::StatusOr<ibv_qp_type> type = TypeOf(request.type());
   if (!type.ok()) return ToGrpcStatus(type.status());
+  const absl::StatusOr<uint64_t> send_ops = SendOpsOf(request);
+  if (!send_ops.ok()) return ToGrpcStatus(send_ops.status());
   QueuePairs::CreateRequest create{.client_id = request.client_id(),
                                    .device = *device,
                                    .type = *type,
                                    .cap = CapOf(request.cap()),
                                    .class_name = request.class_(),
-                                   .detached = request.detached()};
+                                   .detached = request.detached(),
+                                   .send_ops = *send_ops};
   if (request.has_least()) create.least = CapOf(request.least());
   std::optional<Refusal> shrunk;
   const QueuePairs::CreateResult result =

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "sidecar/send_operations.h"
+
 namespace purser::sidecar {
 namespace {
 
@@ -199,6 +201,9 @@ v1::QueuePair QueuePairMessage(BrokeredQueuePair& queue_pair,
   message.set_dest_qp_num(queue_pair.dest_qp_num());
   message.set_outstanding_sends(work_queue.outstanding_sends());
   message.set_outstanding_receives(work_queue.outstanding_receives());
+  for (int opcode = v1::SendOpcode_MIN; opcode <= v1::SendOpcode_MAX; ++opcode)
+    if ((facts.send_ops & SendOpOf(static_cast<ibv_wr_opcode>(opcode))) != 0)
+      message.add_send_operations(static_cast<v1::SendOpcode>(opcode));
   return message;
 }
 

@@ -9,6 +9,7 @@
 #include "base/quantity.h"
 #include "sidecar/memlock_hint.h"
 #include "sidecar/queue_pairs.h"
+#include "sidecar/send_operations.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
@@ -99,24 +100,28 @@ QueuePairs::CreateResult QueuePairs::Admit(const CreateRequest& request,
                                            std::string client_name,
                                            std::optional<Refusal>& shrunk) {
   Owner owner{.class_name = request.class_name, .client = client_name};
-  BrokeredQueuePair::Facts facts{
-      .device = request.device,
-      .owner = request.client_id,
-      .client_name = std::move(client_name),
-      .detached = request.detached,
-      .class_name =
-          request.class_name.empty() ? kDefaultClass : request.class_name,
-      .type = request.type,
-      .request = ModelRequest(request.type, request.cap)};
+  BrokeredQueuePair::Facts facts{.device = request.device,
+                                 .owner = request.client_id,
+                                 .client_name = std::move(client_name),
+                                 .detached = request.detached,
+                                 .class_name = request.class_name.empty()
+                                                   ? kDefaultClass
+                                                   : request.class_name,
+                                 .type = request.type,
+                                 .send_ops = request.send_ops};
   BrokeredQueuePair::Parts parts;
   parts.opened = std::move(opened);
+  const DeviceTraits traits = parts.opened->traits();
+  facts.request =
+      WithSendOps(traits.provider, traits.limits,
+                  ModelRequest(request.type, request.cap), request.send_ops);
   parts.live = LiveCount(parts.opened->live_queue_pairs());
   queue_memory::QueuePairRequest least =
       ModelRequest(request.type, request.least.value_or(request.cap));
   if (least.max_send_wr == 0) least.max_send_wr = request.cap.max_send_wr;
   if (least.max_recv_wr == 0) least.max_recv_wr = request.cap.max_recv_wr;
   std::variant<Grant, Refusal> admitted = admission_.AdmitAtLeast(
-      parts.opened->traits(), facts.request, least, parts.live.before(), owner);
+      traits, facts.request, least, parts.live.before(), owner);
   if (Refusal* refusal = std::get_if<Refusal>(&admitted))
     return std::move(*refusal);
   facts.request = std::get<Grant>(admitted).request;
@@ -144,7 +149,7 @@ QueuePairs::CreateResult QueuePairs::Allocate(const CreateRequest& request,
                         .cap = CapOf(grant.request),
                         .qp_type = request.type};
   absl::StatusOr<rdma::QueuePair> qp =
-      rdma::CreateQp(verbs, opened->pd(), init);
+      rdma::CreateQp(verbs, opened->pd(), init, CreateFlags(grant.request));
   if (!qp.ok()) return CreateFailed("qp", qp.status(), grant, *opened);
   parts.qp = *std::move(qp);
 

@@ -38,6 +38,7 @@ class QueuePairs {
     std::string class_name;             // "": the default class
     std::optional<ibv_qp_cap> least{};  // only its depths count
     bool detached = false;  // outlives the client; then any client may use it
+    uint64_t send_ops = 0;  // declared (send_operations.h); 0: any
   };
   using CreateResult =
       std::variant<std::shared_ptr<BrokeredQueuePair>, Refusal, absl::Status>;

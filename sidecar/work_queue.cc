@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rdma/queue_pair_states.h"
+#include "sidecar/send_operations.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
@@ -109,7 +110,8 @@ PostResult WorkQueue::PostRequests(std::span<Request> requests, bool receive,
     return Refuse(receive, 0, failure.error_number, std::move(failure.message));
 
   const size_t room = capacity_.cqe - pending_.total();
-  const size_t count = std::min(requests.size(), room);
+  const size_t declared = CountDeclared(requests);
+  const size_t count = std::min(declared, room);
   for (size_t i = 0; i < count; ++i) {
     requests[i].wr_id = pending_.Add({requests[i].wr_id, receive});
     requests[i].next = i + 1 < count ? &requests[i + 1] : nullptr;
@@ -126,6 +128,12 @@ PostResult WorkQueue::PostRequests(std::span<Request> requests, bool receive,
   if (error != 0)
     return Refuse(receive, posted, error, Explain(error, receive));
   if (count == requests.size()) return {.posted = posted};
+  if (count == declared)
+    return Refuse(
+        receive, posted, EOPNOTSUPP,
+        fmt::format("the operation is none of those that the queue pair was "
+                    "created for: {}; name it in send_operations, or none",
+                    SendOpNames(capacity_.send_ops)));
   return Refuse(
       receive, posted, ENOMEM,
       fmt::format(
@@ -150,6 +158,14 @@ PostResult WorkQueue::Refuse(bool receive, uint32_t posted, int error_number,
   counters_.post_failures.Add(OperationName(receive),
                               rdma::ErrnoName(error_number));
   return {posted, error_number, std::move(message), absl::OkStatus()};
+}
+
+size_t WorkQueue::CountDeclared(std::span<const ibv_send_wr> requests) const {
+  return std::find_if(requests.begin(), requests.end(),
+                      [this](const ibv_send_wr& wr) {
+                        return !MayPost(capacity_.send_ops, wr.opcode);
+                      }) -
+         requests.begin();
 }
 
 WorkQueue::Failure WorkQueue::StateRefusal(bool receive) const {

@@ -44,7 +44,8 @@ class WorkQueue {
   struct Capacity {
     uint32_t send_slots = 0;  // what the rings really take
     uint32_t recv_slots = 0;
-    uint32_t cqe = 0;  // what the completion queue really takes
+    uint32_t cqe = 0;       // what the completion queue really takes
+    uint64_t send_ops = 0;  // declared (send_operations.h); 0: any
   };
   // The queue pair is new (RESET) and its one completion queue serves both
   // directions; both outlive the work queue, or Close() comes before their
@@ -54,7 +55,8 @@ class WorkQueue {
             Counters& counters);
 
   // Posts the requests in order, signalled, up to the first that fails. Their
-  // `next`, `wr_id` and IBV_SEND_SIGNALED are overwritten.
+  // `next`, `wr_id` and IBV_SEND_SIGNALED are overwritten. An operation that
+  // was not declared fails with EOPNOTSUPP.
   PostResult PostSend(std::span<ibv_send_wr> requests);
   PostResult PostReceive(std::span<ibv_recv_wr> requests);
   // Counts and answers a request that was found wrong before it came here.
@@ -91,6 +93,11 @@ class WorkQueue {
   };
   template <typename Request, typename Post>
   PostResult PostRequests(std::span<Request> requests, bool receive, Post post);
+  // How many of the requests come before the first that was not declared.
+  size_t CountDeclared(std::span<const ibv_send_wr> requests) const;
+  size_t CountDeclared(std::span<const ibv_recv_wr> requests) const {
+    return requests.size();
+  }
   // Why the direction takes no posts in this state; error_number 0: it does.
   Failure StateRefusal(bool receive) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -12,11 +12,23 @@
 namespace purser::fakes {
 namespace {
 
+constexpr uint64_t kPlainSendOps =
+    IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+    IBV_QP_EX_WITH_RDMA_READ;
+constexpr uint64_t kAtomicSendOps =
+    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+constexpr uint64_t kRxeSendOps =
+    kPlainSendOps | kAtomicSendOps | IBV_QP_EX_WITH_LOCAL_INV |
+    IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
+
 // Kernel's drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_init_req: one slot of a
 // power of two stays empty; Linux 6.1 writes the counts back as asked.
-int SizeRxe(ibv_qp_type type, const ibv_qp_cap& asked, FakeRings& rings) {
+int SizeRxe(ibv_qp_type type, const ibv_qp_cap& asked, uint64_t send_ops_flags,
+            FakeRings& rings) {
   if (type != IBV_QPT_RC && type != IBV_QPT_UC && type != IBV_QPT_UD)
     return EOPNOTSUPP;
+  if ((send_ops_flags & ~kRxeSendOps) != 0) return EOPNOTSUPP;
   rings.send_slots = std::bit_ceil(asked.max_send_wr + 1) - 1;
   rings.recv_slots = std::bit_ceil(asked.max_recv_wr + 1) - 1;
   rings.cap = asked;
@@ -32,11 +44,22 @@ uint64_t RoundUp(uint64_t value, uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// rdma-core's providers/mlx5/verbs.c, mlx5_calc_wq_size, of a queue pair made
-// by plain ibv_create_qp.
-int SizeMlx5(ibv_qp_type type, const ibv_qp_cap& asked, FakeRings& rings) {
+// rdma-core's providers/mlx5/verbs.c, _sq_overhead: of RC and UC.
+uint64_t Mlx5SendOverhead(uint64_t send_ops_flags) {
+  if (send_ops_flags == 0 ||
+      (send_ops_flags & ~(kPlainSendOps | kAtomicSendOps)) != 0)
+    return 192;
+  if ((send_ops_flags & kAtomicSendOps) != 0) return 48;
+  constexpr uint64_t kSends =
+      IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+  return (send_ops_flags & ~kSends) != 0 ? 32 : 16;
+}
+
+// rdma-core's providers/mlx5/verbs.c, mlx5_calc_wq_size.
+int SizeMlx5(ibv_qp_type type, const ibv_qp_cap& asked, uint64_t send_ops_flags,
+             FakeRings& rings) {
   constexpr uint64_t kMaxSendWqe = 1024, kMaxSendRing = 32768 * 64;
-  uint64_t overhead = 192;
+  uint64_t overhead = Mlx5SendOverhead(send_ops_flags);
   if (type == IBV_QPT_UD) overhead = 64;
   if (type == IBV_QPT_RAW_PACKET) overhead = 48;
   uint64_t wqe = overhead + 16 * uint64_t{asked.max_send_sge};
@@ -145,6 +168,9 @@ FakeDevice Mlx5Device(std::string name, std::string_view ipv4) {
   device.attr.max_mr = 16777216;
   device.attr.max_mr_size = UINT64_MAX;
   device.attr.max_pd = 8388608;
+  device.attr.max_srq = 8388608;
+  device.attr.max_srq_wr = 32767;
+  device.attr.max_srq_sge = 31;
   device.attr.max_qp_rd_atom = 16;
   device.attr.max_qp_init_rd_atom = 16;
   device.attr.phys_port_cnt = 1;

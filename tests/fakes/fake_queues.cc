@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verbs fake's completion channels, completion queues and queue pairs.
+// The verbs fake's queue pairs.
 #include <algorithm>
 #include <cerrno>
 
@@ -12,99 +12,8 @@ namespace purser::fakes {
 
 using rdma::StatusOf;
 
-// ---- Completion channels and queues ----
-
-absl::StatusOr<ibv_comp_channel*> FakeVerbs::CreateCompChannel(
-    ibv_context* context) {
-  Call call(*state_, "create_comp_channel");
-  auto& fake = Live<FakeContext>(*state_, context, "ibv_create_comp_channel");
-  if (const int error = ContextError(call, fake); error != 0)
-    return StatusOf(error, What("ibv_create_comp_channel", fake));
-  auto* channel = state_->Add<FakeChannel>("comp_channel", &fake);
-  channel->fd = channel->event.fd();
-  return channel;
-}
-
-absl::Status FakeVerbs::DestroyCompChannel(ibv_comp_channel* channel) {
-  Call call(*state_, "destroy_comp_channel");
-  auto& fake = Live<FakeChannel>(*state_, channel, "ibv_destroy_comp_channel");
-  if (const int error = DestroyError(call, fake); error != 0)
-    return StatusOf(error,
-                    What("ibv_destroy_comp_channel", *fake.fake_context));
-  fake.event.Close();
-  state_->Retire(fake);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<ibv_cq*> FakeVerbs::CreateCq(ibv_context* context, int cqe,
-                                            void* cq_context,
-                                            ibv_comp_channel* channel) {
-  Call call(*state_, "create_cq");
-  auto& fake = Live<FakeContext>(*state_, context, "ibv_create_cq");
-  const FakeDevice& device = fake.device_state->device;
-  int error = ContextError(call, fake);
-  if (error == 0 && (cqe < 1 || cqe > device.attr.max_cqe)) error = EINVAL;
-  if (error == 0) error = TooMany(fake, "cq", device.attr.max_cq);
-  if (error != 0)
-    return StatusOf(error,
-                    fmt::format("{} cqe {}", What("ibv_create_cq", fake), cqe));
-  auto* cq = state_->Add<FakeCq>("cq", &fake);
-  cq->cq_context = cq_context;
-  cq->cqe = static_cast<int>(
-      device.size_completion_queue(static_cast<uint32_t>(cqe)));
-  cq->channel = channel;
-  if (channel != nullptr) {
-    ++Live<FakeChannel>(*state_, channel, "ibv_create_cq").children;
-    ++channel->refcnt;
-  }
-  return cq;
-}
-
-absl::Status FakeVerbs::DestroyCq(ibv_cq* cq) {
-  Call call(*state_, "destroy_cq");
-  auto& fake = Live<FakeCq>(*state_, cq, "ibv_destroy_cq");
-  if (const int error = DestroyError(call, fake); error != 0)
-    return StatusOf(error, What("ibv_destroy_cq", *fake.fake_context));
-  call.AwaitAcknowledged(fake, "ibv_destroy_cq");
-  DropAsyncEvents(fake);
-  if (fake.channel != nullptr) {
-    auto& channel = *static_cast<FakeChannel*>(fake.channel);
-    const size_t dropped = std::erase(channel.events, &fake);
-    for (size_t i = 0; i < dropped; ++i) channel.event.Take();
-    --channel.children;
-    --channel.refcnt;
-  }
-  state_->Retire(fake);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<ibv_cq*> FakeVerbs::GetCqEvent(ibv_comp_channel* channel) {
-  Call call(*state_, "get_cq_event");
-  auto& fake = Live<FakeChannel>(*state_, channel, "ibv_get_cq_event");
-  if (call.injected() != 0)
-    return StatusOf(call.injected(),
-                    What("ibv_get_cq_event", *fake.fake_context));
-  if (fake.events.empty()) return nullptr;
-  FakeCq* cq = fake.events.front();
-  fake.events.pop_front();
-  fake.event.Take();
-  ++cq->unacknowledged;
-  return cq;
-}
-
-void FakeVerbs::AckCqEvents(ibv_cq* cq, unsigned int count) {
-  std::lock_guard lock(state_->fabric->mutex);
-  auto& fake = Live<FakeCq>(*state_, cq, "ibv_ack_cq_events");
-  fake.unacknowledged -= static_cast<int>(count);
-  if (fake.unacknowledged < 0)
-    Die("ibv_ack_cq_events of more events than were read");
-  state_->fabric->changed.notify_all();
-}
-
-// ---- Queue pairs ----
-
-absl::StatusOr<ibv_qp*> FakeVerbs::CreateQp(ibv_pd* pd,
-                                            ibv_qp_init_attr* attr) {
+absl::StatusOr<ibv_qp*> FakeVerbs::CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr,
+                                            uint64_t send_ops_flags) {
   Call call(*state_, "create_qp");
   auto& fake_pd = Live<FakePd>(*state_, pd, "ibv_create_qp");
   FakeContext& context = *fake_pd.fake_context;
@@ -119,7 +28,8 @@ absl::StatusOr<ibv_qp*> FakeVerbs::CreateQp(ibv_pd* pd,
                      asked.max_send_sge > sge || asked.max_recv_sge > sge ||
                      asked.max_inline_data > device.max_inline_data))
     error = EINVAL;
-  if (error == 0) error = device.size_queue_pair(attr->qp_type, asked, rings);
+  if (error == 0)
+    error = device.size_queue_pair(attr->qp_type, asked, send_ops_flags, rings);
   if (error == 0) error = TooMany(context, "qp", device.attr.max_qp);
   if (error != 0)
     return StatusOf(
@@ -130,8 +40,14 @@ absl::StatusOr<ibv_qp*> FakeVerbs::CreateQp(ibv_pd* pd,
   ++Live<FakeCq>(*state_, attr->send_cq, "ibv_create_qp").children;
   ++Live<FakeCq>(*state_, attr->recv_cq, "ibv_create_qp").children;
   ++fake_pd.children;
+  if (attr->srq != nullptr) {
+    ++Live<FakeSrq>(*state_, attr->srq, "ibv_create_qp").children;
+    rings.recv_slots = rings.cap.max_recv_wr = rings.cap.max_recv_sge = 0;
+  }
   auto* qp = state_->Add<FakeQp>("qp", &context);
   qp->qp_context = attr->qp_context;
+  qp->srq = attr->srq;
+  qp->send_ops_flags = send_ops_flags;
   qp->pd = pd;
   qp->send_cq = attr->send_cq;
   qp->recv_cq = attr->recv_cq;
@@ -271,6 +187,7 @@ absl::Status FakeVerbs::QueryQp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask,
   init_attr->qp_context = fake.qp_context;
   init_attr->send_cq = fake.send_cq;
   init_attr->recv_cq = fake.recv_cq;
+  init_attr->srq = fake.srq;
   init_attr->cap = attr->cap;
   init_attr->qp_type = fake.qp_type;
   init_attr->sq_sig_all = fake.signal_all ? 1 : 0;
@@ -293,6 +210,7 @@ absl::Status FakeVerbs::DestroyQp(ibv_qp* qp) {
   --static_cast<FakePd*>(fake.pd)->children;
   --static_cast<FakeCq*>(fake.send_cq)->children;
   --static_cast<FakeCq*>(fake.recv_cq)->children;
+  if (fake.srq != nullptr) --fake.fake_srq()->children;
   state_->Retire(fake);
   return absl::OkStatus();
 }

@@ -17,6 +17,8 @@
 //    peer can still end (not yet in RTR; no receive and rnr_retry 7) waits for
 //    it.
 //  - What waits in a send queue goes at RTS; soft-RoCE waits for the next post.
+//  - A send that was not among the queue pair's send_ops_flags ends the process
+//    with a message: on hardware it overwrites its neighbour in the ring.
 // Every method may be called from any thread.
 #pragma once
 
@@ -52,8 +54,9 @@ struct FakeDevice {
   uint32_t max_inline_data = 0;
   std::vector<FakePort> ports;  // port_num 1 first
   // Sets `rings` from what is asked (already within `attr`); an errno refuses.
+  // `send_ops_flags`: 0 for plain ibv_create_qp.
   int (*size_queue_pair)(ibv_qp_type type, const ibv_qp_cap& asked,
-                         FakeRings& rings) = nullptr;
+                         uint64_t send_ops_flags, FakeRings& rings) = nullptr;
   // Entries of a completion queue of which `asked` were asked.
   uint32_t (*size_completion_queue)(uint32_t asked) = nullptr;
   // For one object more than max_qp, max_cq, max_pd or max_mr.
@@ -121,7 +124,8 @@ class FakeVerbs final : public rdma::Verbs {
   // Replaces the one before; an empty function ends it.
   void Observe(std::function<void(std::string_view call)> observer);
   uint64_t Calls(std::string_view call) const;  // since the start, failed too
-  // "context", "pd", "comp_channel", "cq", "mr", "qp": only those that live.
+  // "context", "pd", "comp_channel", "cq", "mr", "srq", "qp": only those that
+  // live.
   std::map<std::string, int> LiveObjects() const;
   int LiveObjectCount() const;
 
@@ -160,10 +164,15 @@ class FakeVerbs final : public rdma::Verbs {
                                    void* cq_context,
                                    ibv_comp_channel* channel) override;
   absl::Status DestroyCq(ibv_cq* cq) override;
+  absl::Status ResizeCq(ibv_cq* cq, int cqe) override;
   absl::StatusOr<ibv_mr*> RegMr(ibv_pd* pd, void* addr, size_t length,
                                 int access) override;
   absl::Status DeregMr(ibv_mr* mr) override;
-  absl::StatusOr<ibv_qp*> CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) override;
+  absl::StatusOr<ibv_srq*> CreateSrq(ibv_pd* pd,
+                                     ibv_srq_init_attr* attr) override;
+  absl::Status DestroySrq(ibv_srq* srq) override;
+  absl::StatusOr<ibv_qp*> CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr,
+                                   uint64_t send_ops_flags) override;
   absl::Status ModifyQp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask) override;
   absl::Status QueryQp(ibv_qp* qp, ibv_qp_attr* attr, int attr_mask,
                        ibv_qp_init_attr* init_attr) override;

@@ -78,9 +78,11 @@ struct FakeChannel : ibv_comp_channel, Tracked {
 };
 
 struct FakeQp;
+struct FakeSrq;
 struct Cqe {
   ibv_wc wc{};
   FakeQp* qp = nullptr;
+  FakeSrq* srq = nullptr;  // whose receive it was; null: the queue pair's own
   bool is_send = false;
   uint64_t index = 0;  // of the request among those posted to its queue
   bool solicited = false;
@@ -104,8 +106,15 @@ struct ReceiveRequest {
   uint64_t index = 0;
 };
 
+struct FakeSrq : ibv_srq, Tracked {
+  uint32_t slots = 0, max_sge = 0;
+  std::deque<ReceiveRequest> receives;
+  uint64_t posted = 0, freed = 0;
+};
+
 struct FakeQp : ibv_qp, Tracked {
   FakeRings rings;
+  uint64_t send_ops_flags = 0;  // 0: any
   bool signal_all = false;
   ibv_qp_attr attr{};
   // The device's view; ibv_qp::state is libibverbs' own.
@@ -115,6 +124,12 @@ struct FakeQp : ibv_qp, Tracked {
   uint64_t sends_posted = 0, sends_freed = 0;
   uint64_t receives_posted = 0, receives_freed = 0;
   uint32_t send_psn = 0, receive_psn = 0;
+
+  FakeSrq* fake_srq() { return static_cast<FakeSrq*>(srq); }
+  // Where messages to it go.
+  std::deque<ReceiveRequest>& inbox() {
+    return srq == nullptr ? receives : fake_srq()->receives;
+  }
 };
 
 struct VerbsFabric {

@@ -91,13 +91,19 @@ void FinishSend(VerbsFabric& fabric, FakeQp& qp, ibv_wc_status status) {
 }
 
 // Takes the first receive off its queue. `by` is the request that consumed it;
-// nullptr for a flush.
+// nullptr for a flush, which leaves a shared receive queue alone.
 void FinishReceive(FakeQp& qp, ibv_wc_status status, uint32_t length,
                    const SendRequest* by) {
-  const ReceiveRequest request = std::move(qp.receives.front());
-  qp.receives.pop_front();
-  if (!IsHardware(qp)) qp.receives_freed = request.index + 1;
-  Cqe cqe{.qp = &qp, .index = request.index};
+  FakeSrq* const srq = qp.fake_srq();
+  const ReceiveRequest request = std::move(qp.inbox().front());
+  qp.inbox().pop_front();
+  if (!IsHardware(qp)) {
+    if (srq != nullptr)
+      ++srq->freed;
+    else
+      qp.receives_freed = request.index + 1;
+  }
+  Cqe cqe{.qp = &qp, .srq = srq, .index = request.index};
   cqe.wc.wr_id = request.wr_id;
   cqe.wc.status = status;
   cqe.wc.qp_num = qp.qp_num;
@@ -197,12 +203,12 @@ Outcome DeliverToReceive(VerbsFabric& fabric, FakeQp& qp, FakeQp& peer,
                          const SendRequest& request,
                          const std::vector<uint8_t>& payload, bool scatter) {
   const bool reliable = qp.qp_type == IBV_QPT_RC;
-  if (peer.receives.empty()) {
+  if (peer.inbox().empty()) {
     if (!reliable) return IBV_WC_SUCCESS;  // lost
     if (qp.attr.rnr_retry == 7) return std::nullopt;
     return IBV_WC_RNR_RETRY_EXC_ERR;
   }
-  const ReceiveRequest& receive = peer.receives.front();
+  const ReceiveRequest& receive = peer.inbox().front();
   const uint32_t length = static_cast<uint32_t>(payload.size());
   const bool hardware = IsHardware(peer);
   const auto fail = [&](ibv_wc_status here, ibv_wc_status there) {
@@ -242,7 +248,7 @@ Remote RemoteMemory(VerbsFabric& fabric, FakeQp& peer,
 Outcome Write(VerbsFabric& fabric, FakeQp& qp, FakeQp& peer,
               const SendRequest& request, const std::vector<uint8_t>& payload) {
   const bool with_imm = request.wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  if (with_imm && peer.receives.empty() && qp.qp_type == IBV_QPT_RC &&
+  if (with_imm && peer.inbox().empty() && qp.qp_type == IBV_QPT_RC &&
       qp.attr.rnr_retry == 7)
     return std::nullopt;
   if (!payload.empty()) {
@@ -337,6 +343,8 @@ bool CarryOne(VerbsFabric& fabric, FakeQp& qp) {
     return false;
   const Outcome outcome = CarryOut(fabric, qp, qp.sends.front());
   if (!outcome) return false;
+  // One that is its own peer may have been broken by it, and flushed it.
+  if (qp.sends.empty()) return true;
   FinishSend(fabric, qp, *outcome);
   if (*outcome != IBV_WC_SUCCESS) Break(fabric, qp);
   return true;

@@ -7,6 +7,7 @@ namespace purser::cli {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -79,6 +80,23 @@ TEST_F(CreateTest, AClassIsNamedAndHasItsOwnCapacities) {
   EXPECT_EQ(creations[0].cap().max_send_wr(), 100u);
   EXPECT_EQ(creations[1].class_(), "bulk");
   EXPECT_EQ(creations[1].cap().ByteSizeLong(), 0u);
+}
+
+TEST_F(CreateTest, DeclaresWhatWillBePosted) {
+  Purser purser;
+  EXPECT_EQ(
+      purser(Create({"--send-op", "send", "--send-op", "read", "--detach"})),
+      kOk);
+  EXPECT_THAT(sidecar_.creations().at(0).send_operations(),
+              ElementsAre(v1::SEND_OPCODE_SEND, v1::SEND_OPCODE_SEND_WITH_IMM,
+                          v1::SEND_OPCODE_RDMA_READ));
+  EXPECT_EQ(purser(Create({"--send-op", "write", "--detach"})), kOk);
+  EXPECT_THAT(sidecar_.creations().at(1).send_operations(),
+              ElementsAre(v1::SEND_OPCODE_RDMA_WRITE,
+                          v1::SEND_OPCODE_RDMA_WRITE_WITH_IMM));
+  EXPECT_EQ(purser(Create({"--send-op", "atomic", "--detach"})), kUsage);
+  EXPECT_THAT(purser.err.text(),
+              HasSubstr("'atomic' is none of send, write, read"));
 }
 
 TEST_F(CreateTest, CountStopsAtTheFirstRefusalAndHoldsTheRest) {

@@ -81,6 +81,20 @@ TEST_F(HandlesTest, FailingDestroyIsLoggedAndNotFatal) {
   EXPECT_TRUE(verbs_.DeallocPd(raw).ok());
 }
 
+TEST_F(HandlesTest, ADestroyThatFailsLeavesTheObjectToItsHandle) {
+  auto context = OpenDevice(verbs_, "rxe0");
+  ASSERT_TRUE(context.ok());
+  auto pd = AllocPd(verbs_, *context);
+  ASSERT_TRUE(pd.ok());
+  verbs_.FailNext("dealloc_pd", EBUSY);
+  EXPECT_EQ(ErrnoOf(Destroy(*pd)), EBUSY);
+  EXPECT_NE(*pd, nullptr);
+  EXPECT_TRUE(Destroy(*pd).ok());
+  EXPECT_EQ(*pd, nullptr);
+  EXPECT_TRUE(Destroy(*pd).ok()) << "there is nothing any more";
+  EXPECT_EQ(verbs_.Calls("dealloc_pd"), 2u);
+}
+
 TEST_F(HandlesTest, MovedFromOwnsNothing) {
   auto context = OpenDevice(verbs_, "rxe0");
   ASSERT_TRUE(context.ok());

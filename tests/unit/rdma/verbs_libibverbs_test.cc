@@ -93,6 +93,12 @@ ibv_cq* ibv_create_cq(ibv_context*, int, void*, ibv_comp_channel*, int) {
   return Make(&cq);
 }
 int ibv_destroy_cq(ibv_cq*) { return Fail(); }
+int ibv_resize_cq(ibv_cq*, int) { return Fail(); }
+ibv_srq* ibv_create_srq(ibv_pd*, ibv_srq_init_attr*) {
+  static ibv_srq srq;
+  return Make(&srq);
+}
+int ibv_destroy_srq(ibv_srq*) { return Fail(); }
 ibv_mr* ibv_reg_mr_iova2(ibv_pd*, void*, size_t, uint64_t, unsigned) {
   static ibv_mr mr;
   return Make(&mr);
@@ -135,7 +141,8 @@ class LibibverbsTest : public ::testing::Test {
     std::strcpy(device_a.dev_name, "uverbs0");
     std::strcpy(device_b.name, "mlx5_0");
     context_.device = &device_a;
-    pd_.context = mr_.context = qp_.context = cq_.context = &context_;
+    pd_.context = mr_.context = qp_.context = cq_.context = srq_.context =
+        &context_;
     channel.context = &context_;
     ASSERT_EQ(pipe(pipe_), 0);
     opened.async_fd = pipe_[0];
@@ -149,12 +156,14 @@ class LibibverbsTest : public ::testing::Test {
   // Every call of one convention.
   std::vector<absl::Status> PointerCalls() {
     ibv_qp_init_attr init{};
+    ibv_srq_init_attr srq_init{};
     return {verbs_.OpenDevice("rxe0").status(),
             verbs_.AllocPd(&context_).status(),
             verbs_.CreateCompChannel(&context_).status(),
             verbs_.CreateCq(&context_, 1, nullptr, nullptr).status(),
             verbs_.RegMr(&pd_, nullptr, 1, 0).status(),
-            verbs_.CreateQp(&pd_, &init).status()};
+            verbs_.CreateSrq(&pd_, &srq_init).status(),
+            verbs_.CreateQp(&pd_, &init, 0).status()};
   }
   std::vector<absl::Status> ErrnoValuedCalls() {
     ibv_qp_attr attr{};
@@ -164,6 +173,8 @@ class LibibverbsTest : public ::testing::Test {
             verbs_.DeallocPd(&pd_),
             verbs_.DestroyCompChannel(&channel),
             verbs_.DestroyCq(&cq_),
+            verbs_.ResizeCq(&cq_, 7),
+            verbs_.DestroySrq(&srq_),
             verbs_.DeregMr(&mr_),
             verbs_.ModifyQp(&qp_, &attr, 0),
             verbs_.QueryQp(&qp_, &attr, 0, &init),
@@ -183,6 +194,7 @@ class LibibverbsTest : public ::testing::Test {
   ibv_mr mr_{};
   ibv_qp qp_{};
   ibv_cq cq_{};
+  ibv_srq srq_{};
   int pipe_[2];
 };
 
@@ -299,10 +311,65 @@ TEST_F(LibibverbsTest, MessagesNameCallDeviceAndNumbers) {
   ibv_qp_init_attr init{};
   init.cap.max_send_wr = 4096;
   init.cap.max_send_sge = 8;
-  EXPECT_THAT(std::string(verbs_.CreateQp(&pd_, &init).status().message()),
+  EXPECT_THAT(std::string(verbs_.CreateQp(&pd_, &init, 0).status().message()),
               HasSubstr("ibv_create_qp rxe0 send 4096 wr x 8 sge"));
   EXPECT_THAT(std::string(verbs_.OpenDevice("rxe0").status().message()),
               HasSubstr("/dev/infiniband/uverbs0"));
+}
+
+// What a provider gets that has ibv_create_qp_ex.
+struct {
+  ibv_qp_init_attr_ex attr{};
+  ibv_qp qp{};
+} extended;
+
+TEST_F(LibibverbsTest, SendOpsFlagsGoTheExtendedWay) {
+  verbs_context provider{};
+  provider.sz = sizeof(provider);
+  provider.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  provider.context.device = &device_a;
+  provider.create_qp_ex = [](ibv_context*, ibv_qp_init_attr_ex* attr) {
+    extended.attr = *attr;
+    attr->cap.max_send_wr = 128;
+    return Make(&extended.qp);
+  };
+  pd_.context = &provider.context;
+  ibv_srq srq{};
+  ibv_qp_init_attr init{.qp_context = &provider,
+                        .send_cq = &cq_,
+                        .recv_cq = &cq_,
+                        .srq = &srq,
+                        .cap = {.max_send_wr = 100, .max_send_sge = 3},
+                        .qp_type = IBV_QPT_RC,
+                        .sq_sig_all = 1};
+  const auto qp = verbs_.CreateQp(&pd_, &init, IBV_QP_EX_WITH_SEND);
+  ASSERT_TRUE(qp.ok()) << qp.status();
+  EXPECT_EQ(*qp, &extended.qp);
+  EXPECT_EQ(init.cap.max_send_wr, 128u) << "written back";
+  EXPECT_EQ(extended.attr.send_ops_flags, IBV_QP_EX_WITH_SEND);
+  EXPECT_EQ(extended.attr.comp_mask,
+            IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
+  EXPECT_EQ(extended.attr.pd, &pd_);
+  EXPECT_EQ(extended.attr.qp_context, &provider);
+  EXPECT_EQ(extended.attr.send_cq, &cq_);
+  EXPECT_EQ(extended.attr.recv_cq, &cq_);
+  EXPECT_EQ(extended.attr.srq, &srq);
+  EXPECT_EQ(extended.attr.cap.max_send_sge, 3u);
+  EXPECT_EQ(extended.attr.qp_type, IBV_QPT_RC);
+  EXPECT_EQ(extended.attr.sq_sig_all, 1);
+
+  library.null = true;
+  library.error_number = ENOMEM;
+  const auto failed = verbs_.CreateQp(&pd_, &init, IBV_QP_EX_WITH_SEND);
+  EXPECT_EQ(ErrnoOf(failed.status()), ENOMEM);
+  EXPECT_THAT(std::string(failed.status().message()),
+              HasSubstr("ibv_create_qp_ex rxe0 send 128 wr"));
+}
+
+TEST_F(LibibverbsTest, SendOpsFlagsOfAProviderWithoutThem) {
+  ibv_qp_init_attr init{};
+  EXPECT_EQ(ErrnoOf(verbs_.CreateQp(&pd_, &init, IBV_QP_EX_WITH_SEND).status()),
+            EOPNOTSUPP);
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ TEST(QueuePairsTest, TheDevicesMaxQpHoldsAndRefusedCreationsDoNotCount) {
 
 TEST(QueuePairsTest, AProviderThatTakesMoreThanPredictedIsUndoneOrCharged) {
   fakes::FakeDevice greedy = fakes::RxeDevice("rxe9");
-  greedy.size_queue_pair = [](ibv_qp_type, const ibv_qp_cap& asked,
+  greedy.size_queue_pair = [](ibv_qp_type, const ibv_qp_cap& asked, uint64_t,
                               fakes::FakeRings& rings) {
     rings.send_slots = 1000;
     rings.recv_slots = asked.max_recv_wr;
