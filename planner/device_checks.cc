@@ -88,6 +88,12 @@ std::string Counted(uint64_t count, const char* noun) {
                      count == 1 ? "" : "s");
 }
 
+std::string UnlessKnown(const Device& device, uint64_t told) {
+  return device.opened || told != 0
+             ? ""
+             : "; where yours has more, say so by --limit";
+}
+
 // Objects in number.
 Finding Objects(const char* check, const char* noun, uint64_t of_pod,
                 uint64_t ObjectCounts::*count, const Plan& plan) {
@@ -107,7 +113,8 @@ Finding Objects(const char* check, const char* noun, uint64_t of_pod,
   if (of_pod > most)
     return {Level::kFailure, check, found,
             "creation ends in ENOMEM or EINVAL: fewer, shared ones, or a "
-            "further device"};
+            "further device" +
+                UnlessKnown(device, device.told_counts.*count)};
   if (of_node > most)
     return {Level::kWarning, check, found, "fewer pods for each device"};
   return {Level::kOk, check, found, ""};

@@ -52,6 +52,8 @@ class Table {
     Head();
     Groups();
     SharedQueues();
+    // Of nothing there are no sums.
+    if (plan_.pod.queue_pairs == 0) return text_;
     Sums();
     ToAskFor();
     Savings();
@@ -69,8 +71,8 @@ class Table {
                                   : fmt::format(" ({})", plan_.device.what));
     if (fitted_)
       text_ += fmt::format(
-          "the largest depths of which a pod's queues fit into {}, in the "
-          "proportions that were asked\n",
+          "the largest depths with which a pod's queues fit into {}, in the "
+          "proportions that were asked for, as far as limits allow\n",
           FormatBytes(*report_.budget));
     text_ += '\n';
   }
@@ -185,9 +187,7 @@ class Table {
                        workload_.pods_per_node == 1 ? "" : "s"),
            plan_.node);
     text_ += table.Text();
-    if (!plan_.refusals.empty())
-      text_ += fmt::format("without {} that the device refuses\n",
-                           FormatCount(plan_.refusals.size()));
+    if (!plan_.complete()) text_ += "without what the device refuses\n";
     text_ += '\n';
   }
 

@@ -91,7 +91,7 @@ TEST(ReportTest, RefusedGroups) {
   EXPECT_TRUE(report.refused());
   EXPECT_THAT(RenderTable(report), HasSubstr("refused\n"));
   EXPECT_THAT(RenderTable(report),
-              HasSubstr("without 1 that the device refuses"));
+              HasSubstr("without what the device refuses"));
   EXPECT_THAT(RenderRefusals(report), StartsWith("w.yaml:3:25: groups[0]: "));
 }
 
