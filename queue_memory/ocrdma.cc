@@ -18,6 +18,7 @@ constexpr uint32_t kMostWr = (4u << 20) / kSendEntry - 1;
 constexpr uint32_t kMostRecvWr = (4u << 20) / kReceiveEntry - 1;
 constexpr uint32_t kArrayBytesPerSend = 16;    // wqe_wr_id_tbl
 constexpr uint32_t kArrayBytesPerReceive = 8;  // rqe_wr_id_tbl
+constexpr uint32_t kCompletionEntry = 16;      // ocrdma_cqe
 constexpr uint32_t kObjectStruct = 1024;       // in the process
 
 QueueMemory QueuePair(const DeviceLimits& limits,
@@ -46,9 +47,13 @@ QueueMemory QueuePair(const DeviceLimits& limits,
   return memory;
 }
 
+// ocrdma_mbx_create_cq: as many entries as the device has at most, whatever was
+// asked for. Where that is not told, the estimate is of what was.
 QueueMemory CompletionQueue(const DeviceLimits& limits, uint32_t cqe) {
   QueueMemory memory;
-  memory.completion_ring = RingWithSpare(limits.cqe_size, cqe);
+  memory.completion_ring = limits.max_cqe == UINT32_MAX
+                               ? RingWithSpare(limits.cqe_size, cqe)
+                               : RingOf(kCompletionEntry, limits.max_cqe);
   memory.cap_cqe = memory.completion_ring.slots;
   memory.completion.node =
       RoundUpToPages(memory.completion_ring.bytes, limits.page_size);

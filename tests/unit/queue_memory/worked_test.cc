@@ -239,5 +239,17 @@ TEST(Worked, ContextIsAnEstimateBesideTheTotal) {
   EXPECT_EQ(On("mlx5", Shape(1u << 30, 4)).context, Charge());
 }
 
+// The kernel makes every one as large as the device has them.
+TEST(Worked, OcrdmaCompletionQueuesHaveOneSize) {
+  const auto of = [](uint32_t cqe, const DeviceLimits& limits) {
+    return CompletionQueueMemory(Provider::kOcrdma, limits, cqe);
+  };
+  const DeviceLimits told = {.max_cqe = 8192};
+  EXPECT_EQ(of(10, told).completion.node, 131072u);
+  EXPECT_EQ(of(8192, told).completion.node, 131072u);
+  EXPECT_EQ(of(10, told).completion_ring.slots, 8192u);
+  EXPECT_EQ(of(10, {}).completion.node, 4096u);
+}
+
 }  // namespace
 }  // namespace purser::queue_memory
