@@ -21,6 +21,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -58,6 +59,10 @@ class YamlMap {
   std::string Text(std::string_view key);
   // A list of scalars; replaces `out` unless one is bad.
   bool Strings(std::string_view key, std::vector<std::string>* out);
+  // A map of maps of strings, whose keys are free. Replaces `out` unless one is
+  // bad. Of a repeated key the last counts. For JSON: aliases would multiply.
+  using StringMaps = std::map<std::string, std::map<std::string, std::string>>;
+  bool MapsOfStrings(std::string_view key, StringMaps* out);
   // Absent: an empty map. Not a map: a fault, and an empty map whose own faults
   // are not told.
   YamlMap Map(std::string_view key);

@@ -209,6 +209,37 @@ bool YamlMap::Strings(std::string_view key, std::vector<std::string>* out) {
   return good;
 }
 
+bool YamlMap::MapsOfStrings(std::string_view key, StringMaps* out) {
+  const YamlNode* value = state_->Find(key);
+  if (value == nullptr ||
+      !state_->Expect(key, *value, YamlNode::Kind::kMap, "a map of maps"))
+    return false;
+  const YamlTree& tree = state_->document->tree;
+  StringMaps maps;
+  bool good = true;
+  for (const YamlEntry& entry : tree.EntriesOf(*value)) {
+    const YamlNode& inner = state_->node(entry.value);
+    const std::string name(tree.keys.Name(entry.key));
+    const std::string path = JoinPath(key, name);
+    std::map<std::string, std::string>& strings = maps[name];
+    strings.clear();
+    if (inner.kind == YamlNode::Kind::kNull) continue;
+    if (!state_->Expect(path, inner, YamlNode::Kind::kMap, "a map of strings"))
+      return false;
+    for (const YamlEntry& string : tree.EntriesOf(inner)) {
+      const YamlNode& text = state_->node(string.value);
+      const std::string_view text_name = tree.keys.Name(string.key);
+      good &= text.kind == YamlNode::Kind::kNull ||
+              (state_->Expect(JoinPath(path, text_name), text,
+                              YamlNode::Kind::kScalar, "a string") &&
+               state_->IsString(JoinPath(path, text_name), text));
+      strings[std::string(text_name)] = text.text;
+    }
+  }
+  if (good) *out = std::move(maps);
+  return good;
+}
+
 YamlMap YamlMap::Map(std::string_view key) {
   VisitedMap child{.mark = state_->map().mark,
                    .path = JoinPath(state_->map().path, key)};

@@ -31,10 +31,13 @@ RefreshSchedule::Times TimesOf(const Config& config) {
           .scan = scan};
 }
 
-// What takes effect at the next start alone, or is not in the file.
-void KeepWhatIsFixed(const Config& running, Config* next) {
-  auto keep = [](std::string_view key, const auto& now, auto* wanted) {
+// What takes effect at the next start alone (kFixedKeys), or is not in the
+// file. Returns the keys that the file would change.
+std::set<std::string> KeepWhatIsFixed(const Config& running, Config* next) {
+  std::set<std::string> changed;
+  auto keep = [&](const char* key, const auto& now, auto* wanted) {
     if (*wanted == now) return;
+    changed.insert(key);
     base::LogWarn("a change that takes effect when the plugin is started again",
                   {{"key", key}});
     *wanted = now;
@@ -45,6 +48,7 @@ void KeepWhatIsFixed(const Config& running, Config* next) {
   keep("cdi.enabled", running.cdi, &next->cdi);
   keep("cdi.directory", running.cdi_dir, &next->cdi_dir);
   next->proc_root = running.proc_root;
+  return changed;
 }
 
 }  // namespace
@@ -65,12 +69,13 @@ App::App(Config config, std::shared_ptr<Wakeup> wakeup,
       config_status_(std::make_shared<ConfigStatus>()),
       schedule_(TimesOf(config_), RefreshSchedule::Clock::now()),
       discovery_(config_.sysfs_root, config_.dev_root),
+      held_(HeldUnitsOfKubelet(config_.pod_resources_socket())),
       limits_(rdma::LibibverbsVerbs()),
       namespaces_([] { return rdma::OpenRdmaNetlink(kNetlinkTimeout); }),
       inventory_(discovery_, config_.dev_root, config_.proc_root,
-                 InventoryOptions(config_), &limits_),
-      cdi_(config_.cdi ? std::make_unique<CdiSpecs>(config_.cdi_dir,
-                                                    config_.installation)
+                 InventoryOptions(config_), &limits_, held_),
+      cdi_(config_.cdi ? std::make_shared<CdiSpecs>(config_.cdi_dir,
+                                                    config_.installation, held_)
                        : nullptr),
       wakeup_(std::move(wakeup)),
       served_(Identity::Now(config_.installation),
@@ -100,6 +105,7 @@ absl::Status App::Start(const std::string& version) {
       RefreshMetrics{events_.sources(), refreshes_, namespaces_});
   std::vector<std::shared_ptr<prometheus::Collectable>> metrics = {
       metrics_, config_status_};
+  if (cdi_ != nullptr) metrics.push_back(cdi_);
   if (config_.node_view.enabled) {
     node_view_ = MakeNodeView(config_, inventory_, served_);
     node_view_->Start();
@@ -122,11 +128,11 @@ absl::Status App::Start(const std::string& version) {
 }
 
 // Either all of it, or nothing.
-absl::Status App::Serve(Config config) {
+absl::Status App::Serve(Config config, std::set<std::string> pending) {
   PURSER_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Resource>> resources,
                           MakeResources(config, cdi_.get()));
   InventoryOptions options(config);
-  PURSER_RETURN_IF_ERROR(inventory_.Check(options));
+  PURSER_RETURN_IF_ERROR(Check(resources, options));
   for (const std::string& warning : config.warnings)
     base::LogWarn("configuration", {{"warning", warning}});
   config_ = std::move(config);
@@ -134,30 +140,67 @@ absl::Status App::Serve(Config config) {
   inventory_.Configure(std::move(options));
   served_.Replace(std::move(resources));
   TellDevices();
-  config_status_->Loaded(std::chrono::system_clock::now());
+  config_status_->Loaded(std::chrono::system_clock::now(), std::move(pending));
   return absl::OkStatus();
+}
+
+absl::Status App::Check(const std::vector<std::unique_ptr<Resource>>& resources,
+                        const InventoryOptions& options) const {
+  PURSER_ASSIGN_OR_RETURN(const std::shared_ptr<const Snapshot> preview,
+                          inventory_.Preview(options));
+  std::vector<std::string> added;
+  for (const std::unique_ptr<Resource>& resource : resources) {
+    const absl::Status fits =
+        preview == nullptr ? absl::OkStatus() : resource->Fits(*preview);
+    if (absl::IsInvalidArgument(fits))
+      return absl::InvalidArgumentError(
+          fmt::format("{}: {}", resource->name(), std::string(fits.message())));
+    if (served_.Find(resource->name()).server == nullptr)
+      added.push_back(resource->name());
+  }
+  // Before it runs the registrar looks itself.
+  return registrar_ == nullptr ? absl::OkStatus()
+                               : registrar_->CheckPeers(added);
 }
 
 void App::LookAtConfig(bool anyway) {
   if (file_ == nullptr) return;
   std::optional<absl::StatusOr<Config>> change = file_->TakeChange(anyway);
-  if (!change) return;
-  absl::Status status = change->status();
-  if (status.ok()) {
-    KeepWhatIsFixed(config_, &**change);
-    status = Serve(**change);
+  if (!change) {
+    if (anyway) TryAgain();
+    return;
   }
-  if (!status.ok()) {
-    base::LogError(
-        "the configuration was changed, but is not valid: the one "
-        "before stays in use",
-        {{"file", file_->path()}, {"error", status}});
-    return config_status_->Refused(std::string(status.message()));
-  }
+  wanted_.reset();
+  if (!change->ok()) return Refuse(change->status());
+  std::set<std::string> pending = KeepWhatIsFixed(config_, &**change);
+  wanted_ = Wanted{**std::move(change), std::move(pending)};
+  if (const absl::Status status = TakeIntoUse(); !status.ok()) Refuse(status);
+}
+
+// What it did not fit may have changed.
+void App::TryAgain() {
+  if (!wanted_) return;
+  const absl::Status status = TakeIntoUse();
+  if (!status.ok() && status.message() != config_status_->state().refusal)
+    Refuse(status);
+}
+
+absl::Status App::TakeIntoUse() {
+  PURSER_RETURN_IF_ERROR(Serve(wanted_->config, wanted_->pending));
+  wanted_.reset();
   base::LogInfo("another configuration is in use", {{"file", file_->path()}});
   base::SetLogLevel(config_.log_level);
   Rescan(RefreshCause::kConfig);
   registrar_->SetServers(served_.servers());
+  return absl::OkStatus();
+}
+
+void App::Refuse(const absl::Status& why) {
+  base::LogError(
+      "the configuration was changed, but is not valid: the one before stays "
+      "in use",
+      {{"file", file_->path()}, {"error", why}});
+  config_status_->Refused(std::string(why.message()));
 }
 
 void App::TellDevices() {
@@ -166,6 +209,25 @@ void App::TellDevices() {
   // First what names stand for, then who may be given them.
   if (cdi_ != nullptr) cdi_->Refresh(PoolCdiSpecs(config_, *snapshot));
   served_.Update(snapshot);
+  LogWhatIsCut(*snapshot);
+}
+
+void App::LogWhatIsCut(const Snapshot& snapshot) {
+  std::map<std::string, absl::Status> cut;
+  for (const auto& server : served_.servers()) {
+    const std::string& name = server->resource_name();
+    const ServedResources::View one = served_.Find(name);
+    if (one.resource == nullptr) continue;
+    absl::Status fits = one.resource->Fits(snapshot);
+    if (fits.ok()) continue;
+    if (const auto told = cut_.find(name);
+        told == cut_.end() || told->second != fits) {
+      base::LogWarn("a resource has more units than the kubelet takes: cut",
+                    {{"resource", name}, {"reason", fits}});
+    }
+    cut[name] = std::move(fits);
+  }
+  cut_ = std::move(cut);
 }
 
 void App::Run() {
@@ -197,31 +259,41 @@ bool App::TakeSignals() {
 void App::DoWhatIsDue() {
   const auto due = schedule_.Take(RefreshSchedule::Clock::now());
   if (!due) return;
-  if (due->step == RefreshSchedule::Step::kScan ||
-      discovery_.Fingerprint() != fingerprint_) {
+  if (due->step == RefreshSchedule::Step::kScan) {
     Rescan(due->cause);
-  } else {
-    schedule_.Looked(RefreshSchedule::Clock::now());
+    TryAgain();
+    return;
   }
+  std::string fingerprint = discovery_.Fingerprint();
+  if (fingerprint == fingerprint_)
+    return schedule_.Looked(RefreshSchedule::Clock::now());
+  fingerprint_ = std::move(fingerprint);
+  Rescan(due->cause, Depth::kGlance);
 }
 
-void App::Rescan(RefreshCause cause) {
+void App::Rescan(RefreshCause cause, Depth depth) {
   const auto began = RefreshSchedule::Clock::now();
   const bool had_none = inventory_.snapshot() == nullptr;
   refreshes_.Add(cause);
-  // Before the scan: what changes during it is seen at the next look.
-  fingerprint_ = discovery_.Fingerprint();
+  // Before the scan: what changes during it is seen at the next look. That
+  // which led to a glance has it already.
+  if (depth == Depth::kAll) fingerprint_ = discovery_.Fingerprint();
   events_.CloseGone();
   const bool scanned =
       inventory_
           .Scan({.now = began,
                  .exclusive_namespaces = namespaces_.IsExclusive(config_.pools),
-                 .fatal = events_.fatal()})
+                 .fatal = events_.fatal(),
+                 .quick = depth == Depth::kGlance})
           .ok();
   // After a failure the next good scan tells it.
   schedule_.HoldBackUntil(scanned ? inventory_.held_back_until()
                                   : std::nullopt);
-  schedule_.Scanned(began, RefreshSchedule::Clock::now());
+  if (depth == Depth::kGlance) {
+    schedule_.Glanced(began);
+  } else {
+    schedule_.Scanned(began, RefreshSchedule::Clock::now());
+  }
   if (!scanned) return;
   TellDevices();
   // Resources are registered only once their units are known.

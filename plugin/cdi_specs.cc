@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <google/protobuf/util/json_util.h>
+#include <prometheus/metric_family.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -98,27 +99,30 @@ bool IsCdiName(const std::string& name) {
          });
 }
 
-CdiSpecs::CdiSpecs(std::string directory, const std::string& installation)
+CdiSpecs::CdiSpecs(std::string directory, const std::string& installation,
+                   AskHeldUnits held)
     : directory_(std::move(directory)),
       begin_(fmt::format("{}/{}-{:08x}-", directory_, kVendor,
-                         InstallationHash(installation))) {}
+                         InstallationHash(installation))),
+      held_(std::move(held)) {}
 
 std::string CdiSpecs::Path(const std::string& resource) const {
   return fmt::format("{}{}{}", begin_, Class(resource), kFileEnd);
 }
 
 void CdiSpecs::Refresh(const std::vector<CdiSpec>& specs) {
-  std::set<std::string> in_place, files;
+  std::map<std::string, bool> in_place;
+  std::set<std::string> files;
   absl::Status fault;
   for (const CdiSpec& spec : specs) {
     if (spec.devices.empty()) continue;
     const absl::Status status = Write(spec);
-    if (!status.ok()) {
+    in_place[spec.resource] = status.ok();
+    if (status.ok()) {
+      files.insert(Path(spec.resource));
+    } else {
       fault = status;
-      continue;
     }
-    in_place.insert(spec.resource);
-    files.insert(Path(spec.resource));
   }
   if (!fault.ok() && fault != last_error_) {
     base::LogError(
@@ -131,10 +135,7 @@ void CdiSpecs::Refresh(const std::vector<CdiSpec>& specs) {
     std::lock_guard lock(mutex_);
     in_place_ = in_place;
   }
-  std::erase_if(written_, [&](const auto& entry) {
-    return !in_place.contains(entry.first);
-  });
-  RemoveForeign(files);
+  RemoveOthers(files);
 }
 
 absl::Status CdiSpecs::Write(const CdiSpec& spec) {
@@ -168,15 +169,42 @@ absl::Status CdiSpecs::Write(const CdiSpec& spec) {
   return absl::OkStatus();
 }
 
+std::optional<std::set<std::string>> CdiSpecs::HeldFiles() const {
+  if (!held_) return std::nullopt;
+  const absl::StatusOr<HeldUnits> held = held_();
+  if (!held.ok()) return std::nullopt;
+  std::set<std::string> files;
+  for (const auto& [resource, ids] : *held)
+    if (!resource.empty() && !ids.empty()) files.insert(Path(resource));
+  return files;
+}
+
 // Of resources that are no more, and of processes that were killed.
-void CdiSpecs::RemoveForeign(const std::set<std::string>& kept) const {
+void CdiSpecs::RemoveOthers(const std::set<std::string>& wanted) {
+  std::set<std::string> others;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(directory_, ignored)) {
     const std::string path = entry.path().string();
     if (path.starts_with(begin_) && path.ends_with(kFileEnd) &&
-        !kept.contains(path) && unlink(path.c_str()) == 0)
+        !wanted.contains(path))
+      others.insert(path);
+  }
+  // Without any nobody is asked.
+  if (others.empty()) return;
+  std::optional<std::set<std::string>> kept = HeldFiles();
+  if (!kept) {
+    kept.emplace();
+    for (const auto& [resource, written] : written_)
+      kept->insert(Path(resource));
+  }
+  for (const std::string& path : others) {
+    if (!kept->contains(path) && unlink(path.c_str()) == 0)
       base::LogInfo("CDI specification removed", {{"file", path}});
   }
+  std::erase_if(written_, [&](const auto& entry) {
+    const std::string path = Path(entry.first);
+    return others.contains(path) && !kept->contains(path);
+  });
 }
 
 void CdiSpecs::Remove() {
@@ -184,17 +212,38 @@ void CdiSpecs::Remove() {
     std::lock_guard lock(mutex_);
     in_place_.clear();
   }
+  if (written_.empty()) return;
+  const std::set<std::string> kept =
+      HeldFiles().value_or(std::set<std::string>());
   for (const auto& [resource, written] : written_) {
     const std::string path = Path(resource);
     const absl::StatusOr<std::optional<FileId>> there = IdentifyFile(path);
-    if (there.ok() && *there == written.file) unlink(path.c_str());
+    if (!kept.contains(path) && there.ok() && *there == written.file)
+      unlink(path.c_str());
   }
   written_.clear();
 }
 
 bool CdiSpecs::InPlace(const std::string& resource) const {
   std::lock_guard lock(mutex_);
-  return in_place_.contains(resource);
+  const auto found = in_place_.find(resource);
+  return found != in_place_.end() && found->second;
+}
+
+std::vector<prometheus::MetricFamily> CdiSpecs::Collect() const {
+  prometheus::MetricFamily written{
+      "purser_device_plugin_cdi_in_place",
+      "1 if the resource's CDI specification is written and containers get "
+      "names; 0 if it cannot be written and they get device nodes.",
+      prometheus::MetricType::Gauge,
+      {}};
+  std::lock_guard lock(mutex_);
+  for (const auto& [resource, in_place] : in_place_) {
+    prometheus::ClientMetric& metric = written.metric.emplace_back();
+    metric.label = {{"resource", resource}};
+    metric.gauge.value = in_place ? 1 : 0;
+  }
+  return {std::move(written)};
 }
 
 }  // namespace purser::plugin

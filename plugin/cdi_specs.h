@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <prometheus/collectable.h>
+
 #include <map>
 #include <mutex>
 #include <optional>
@@ -11,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "plugin/file_id.h"
+#include "plugin/held_units.h"
 
 namespace purser::plugin {
 
@@ -38,22 +41,28 @@ bool IsCdiName(const std::string& name);
 // Container Device Interface, /var/run/cdi on most nodes.
 // A file is replaced as a whole, so that a runtime never reads half of one, and
 // removed only while it is the one that was written: in a rolling update the
-// next process has written its own. Refresh() and Remove() belong to one
-// thread.
-class CdiSpecs {
+// next process has written its own. One that a container was given names of
+// stays, since the container may be started again without anybody being asked.
+// Refresh() and Remove() belong to one thread.
+class CdiSpecs : public prometheus::Collectable {
  public:
-  CdiSpecs(std::string directory, const std::string& installation);
+  CdiSpecs(std::string directory, const std::string& installation,
+           AskHeldUnits held = nullptr);
 
-  // Makes the directory hold `specs` and no other of this installation. A
-  // specification without devices is no file. Faults are logged once; what
-  // could not be written is not in place.
+  // Makes the directory hold `specs` and, of this installation, no other but
+  // those of resources that containers have units of; where that is not known,
+  // those that this process wrote. A specification without devices is no file.
+  // Faults are logged once; what could not be written is not in place.
   void Refresh(const std::vector<CdiSpec>& specs);
-  // All that were written; at the end.
+  // All that were written, at the end, but for those that are known to be in
+  // use.
   void Remove();
 
   // Whether a container may be told names of the resource's devices; any
   // thread.
   bool InPlace(const std::string& resource) const;
+  // The same of each resource that has devices; any thread.
+  std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
   struct Written {
@@ -61,14 +70,18 @@ class CdiSpecs {
     FileId file;
   };
   absl::Status Write(const CdiSpec& spec);
-  void RemoveForeign(const std::set<std::string>& kept) const;
+  // Files of resources that containers have; nullopt: not known.
+  std::optional<std::set<std::string>> HeldFiles() const;
+  void RemoveOthers(const std::set<std::string>& wanted);
   std::string Path(const std::string& resource) const;
 
-  const std::string directory_, begin_;     // of our files' paths
+  const std::string directory_, begin_;  // of our files' paths
+  const AskHeldUnits held_;
   std::map<std::string, Written> written_;  // by resource; Refresh()'s thread
   absl::Status last_error_;
   mutable std::mutex mutex_;
-  std::set<std::string> in_place_ ABSL_GUARDED_BY(mutex_);
+  // Of each resource that has devices.
+  std::map<std::string, bool> in_place_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace purser::plugin

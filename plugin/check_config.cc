@@ -60,6 +60,10 @@ absl::StatusOr<std::string> DescribeAdvertised(const Config& config) {
   PURSER_RETURN_IF_ERROR(inventory.Scan());
   const std::shared_ptr<const Snapshot> snapshot = inventory.snapshot();
   PURSER_RETURN_IF_ERROR(CheckOverlaps(config.overlap, snapshot->overlaps));
+  for (const std::unique_ptr<Resource>& resource : resources) {
+    const absl::Status fits = resource->Fits(*snapshot);
+    if (absl::IsInvalidArgument(fits)) return fits;
+  }
   std::string text = "Would be advertised on this node now:\n";
   for (const std::unique_ptr<Resource>& resource : resources)
     text += DescribeResource(*resource, *snapshot);

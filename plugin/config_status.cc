@@ -18,10 +18,11 @@ prometheus::MetricFamily Gauge(const char* name, const char* help,
 
 }  // namespace
 
-void ConfigStatus::Loaded(WallTime now) {
+void ConfigStatus::Loaded(WallTime now, std::set<std::string> pending) {
   std::lock_guard lock(mutex_);
   state_.refusal.clear();
   state_.loaded_at = now;
+  state_.pending = std::move(pending);
   ++state_.loaded;
 }
 
@@ -49,6 +50,17 @@ std::vector<prometheus::MetricFamily> ConfigStatus::Collect() const {
     metric.label = {{"result", result}};
     metric.counter.value = static_cast<double>(count);
   }
+  prometheus::MetricFamily pending{
+      "purser_device_plugin_config_restart_needed",
+      "1 if the file has another value of the key than the one in use, which "
+      "takes effect when the plugin is started again.",
+      prometheus::MetricType::Gauge,
+      {}};
+  for (const char* key : kFixedKeys) {
+    prometheus::ClientMetric& metric = pending.metric.emplace_back();
+    metric.label = {{"key", key}};
+    metric.gauge.value = now.pending.contains(key) ? 1 : 0;
+  }
   const std::chrono::duration<double> loaded_at =
       now.loaded_at.time_since_epoch();
   return {Gauge("purser_device_plugin_config_valid",
@@ -59,7 +71,7 @@ std::vector<prometheus::MetricFamily> ConfigStatus::Collect() const {
                 "When the configuration in use was read; its age is time() "
                 "less that.",
                 loaded_at.count()),
-          std::move(loads)};
+          std::move(loads), std::move(pending)};
 }
 
 }  // namespace purser::plugin

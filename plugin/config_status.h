@@ -3,15 +3,22 @@
 
 #include <prometheus/collectable.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 
 namespace purser::plugin {
+
+// What a change of takes effect at the next start alone.
+inline constexpr std::array<const char*, 5> kFixedKeys = {
+    "cdi.directory", "cdi.enabled", "kubeletRootDir", "metricsAddress",
+    "registration"};
 
 // Whether the configuration in use is what the file says, and since when it is
 // in use; as metrics, too. Written by the main thread, read by any.
@@ -23,9 +30,11 @@ class ConfigStatus : public prometheus::Collectable {
     std::string refusal;
     WallTime loaded_at;
     uint64_t loaded = 0, refused = 0;  // since the start
+    // Keys whose change waits for the next start of the plugin.
+    std::set<std::string> pending;
   };
 
-  void Loaded(WallTime now);
+  void Loaded(WallTime now, std::set<std::string> pending = {});
   void Refused(std::string why);
   State state() const;
 

@@ -141,6 +141,14 @@ void GrantAccess(const PoolConfig& pool, const Devices& devices,
   }
 }
 
+std::vector<std::string> NodesFor(const PoolConfig& pool, const Device& device,
+                                  const Snapshot& snapshot) {
+  std::vector<std::string> nodes = NodesOf(pool.allocate, device.sysfs);
+  for (std::string& path : SharedNodes(pool.allocate, {&device}, snapshot))
+    nodes.push_back(std::move(path));
+  return nodes;
+}
+
 std::vector<CdiSpec> PoolCdiSpecs(const Config& config,
                                   const Snapshot& snapshot) {
   std::vector<CdiSpec> specs;

@@ -26,6 +26,11 @@ void GrantAccess(const PoolConfig& pool,
                  const Snapshot& snapshot, const CdiSpecs* cdi,
                  v1beta1::ContainerAllocateResponse* response);
 
+// Paths in a container of the nodes that go with a device of a pool, those that
+// go with any of them included.
+std::vector<std::string> NodesFor(const PoolConfig& pool, const Device& device,
+                                  const Snapshot& snapshot);
+
 // A specification for each pool that is advertised: all devices that it has.
 std::vector<CdiSpec> PoolCdiSpecs(const Config& config,
                                   const Snapshot& snapshot);

@@ -5,10 +5,12 @@
 #include <map>
 #include <utility>
 
+#include "base/quantity.h"
 #include "plugin/config/unit_limit.h"
 #include "plugin/device_access.h"
 #include "plugin/pool_resource.h"
 #include "plugin/preferred_units.h"
+#include "plugin/sriov_variables.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::plugin {
@@ -83,14 +85,26 @@ Advertisement DeviceResource::Advertise(const Snapshot& snapshot) const {
 }
 
 std::string DeviceResource::Note(const Snapshot& snapshot) const {
+  if (snapshot.members(name_).empty()) return NoUnitsReason(name_, snapshot);
+  return std::string(Fits(snapshot).message());
+}
+
+absl::Status DeviceResource::Fits(const Snapshot& snapshot) const {
   const Devices members = snapshot.members(name_);
-  if (members.empty()) return NoUnitsReason(name_, snapshot);
-  const uint32_t wanted = config_.rdma_hca_max.value_or(0);
-  if (config_.unit != PoolUnit::kDeviceShare || wanted <= Shares(members))
-    return "";
-  return fmt::format(
-      "the kubelet takes no more than {} shares of each device, not {}",
-      Shares(members), wanted);
+  if (members.empty() || config_.unit != PoolUnit::kDeviceShare)
+    return absl::OkStatus();
+  const uint32_t wanted =
+      config_.rdma_hca_max.value_or(SharesOfGidTables(members));
+  const uint32_t most = MostShares(members);
+  if (wanted <= most) return absl::OkStatus();
+  const std::string text = fmt::format(
+      "{} shares of each of {} devices make a message of more than the {} "
+      "bytes that the kubelet takes; the largest rdmaHcaMax that fits is {}",
+      wanted, members.size(), base::FormatCount(kKubeletMaxMessageBytes), most);
+  const bool asked_for =
+      config_.rdma_hca_max && wanted != PoolConfig::kDefaultShares;
+  return asked_for ? absl::InvalidArgumentError(text)
+                   : absl::OutOfRangeError(text);
 }
 
 size_t DeviceResource::IndexOf(const std::string& id,
@@ -110,18 +124,12 @@ absl::StatusOr<v1beta1::ContainerAllocateResponse> DeviceResource::Allocate(
   std::vector<bool> wanted(members.size() + 1);
   for (const std::string& id : ids) wanted[IndexOf(id, members)] = true;
   Devices allotted;
-  std::string addresses;
-  for (size_t i = 0; i < members.size(); ++i) {
-    if (!wanted[i]) continue;
-    allotted.push_back(members[i]);
-    addresses += (addresses.empty() ? "" : ",") + UnitId(members[i]->sysfs);
-  }
+  for (size_t i = 0; i < members.size(); ++i)
+    if (wanted[i]) allotted.push_back(members[i]);
   v1beta1::ContainerAllocateResponse response;
   GrantAccess(config_, allotted, snapshot, cdi_, &response);
-  if (config_.reach != Reach::kEveryDevice) {
-    (*response.mutable_envs())[SriovVariable(
-        config_.resource_prefix, config_.resource_name)] = addresses;
-  }
+  if (config_.reach != Reach::kEveryDevice)
+    SetSriovVariables(config_, allotted, snapshot, &response);
   return response;
 }
 

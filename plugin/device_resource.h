@@ -20,6 +20,7 @@ class DeviceResource : public Resource {
   const std::string& name() const override { return name_; }
   Advertisement Advertise(const Snapshot& snapshot) const override;
   std::string Note(const Snapshot& snapshot) const override;
+  absl::Status Fits(const Snapshot& snapshot) const override;
   absl::StatusOr<v1beta1::ContainerAllocateResponse> Allocate(
       std::span<const std::string> ids,
       const Snapshot& snapshot) const override;

@@ -7,6 +7,7 @@
 #include "base/logging.h"
 #include "base/proc.h"
 #include "base/status_macros.h"
+#include "plugin/held_devices.h"
 #include "plugin/inventory_log.h"
 #include "spdlog/fmt/fmt.h"
 
@@ -56,11 +57,12 @@ InventoryOptions::InventoryOptions(const Config& config)
 Inventory::Inventory(const rdma::Discovery& discovery,
                      std::filesystem::path dev_root,
                      std::filesystem::path proc_root, InventoryOptions options,
-                     QueuePairLimits* limits)
+                     QueuePairLimits* limits, AskHeldUnits held)
     : discovery_(discovery),
       dev_root_(std::move(dev_root)),
       proc_root_(std::move(proc_root)),
       limits_(limits),
+      ask_held_(std::move(held)),
       options_(std::move(options)),
       debounce_(options_.health_debounce) {}
 
@@ -81,10 +83,15 @@ absl::Status Inventory::Scan(const ScanCircumstances& circumstances) {
   return absl::OkStatus();
 }
 
-absl::Status Inventory::Check(const InventoryOptions& options) const {
+absl::StatusOr<std::shared_ptr<const Snapshot>> Inventory::Preview(
+    const InventoryOptions& options) const {
   const std::shared_ptr<const Snapshot> last = snapshot();
-  if (last == nullptr) return absl::OkStatus();
-  return CheckOverlaps(options.overlap, AssignmentOf(options, *last).overlaps);
+  if (last == nullptr) return nullptr;
+  PoolAssignment assignment = AssignmentOf(options, *last);
+  PURSER_RETURN_IF_ERROR(CheckOverlaps(options.overlap, assignment.overlaps));
+  auto preview = std::make_shared<Snapshot>(*last);
+  preview->pools = std::move(assignment.pools);
+  return preview;
 }
 
 void Inventory::Configure(InventoryOptions options) {
@@ -115,12 +122,24 @@ std::shared_ptr<const Snapshot> Inventory::snapshot() const {
   return snapshot_;
 }
 
+absl::StatusOr<std::vector<rdma::SysfsDevice>> Inventory::ReadVisible(
+    bool quick) const {
+  if (!quick) return discovery_.Devices();
+  rdma::Discovery::Known known;
+  const std::shared_ptr<const Snapshot> last = snapshot();
+  if (last != nullptr)
+    for (const Device& device : last->devices)
+      known[device.sysfs.name] = &device.sysfs;
+  return discovery_.DevicesQuickly(known);
+}
+
 absl::StatusOr<std::vector<rdma::SysfsDevice>> Inventory::ReadDevices(
-    bool exclusive_namespaces) const {
-  if (!exclusive_namespaces) return discovery_.Devices();
+    const ScanCircumstances& circumstances) const {
+  if (!circumstances.exclusive_namespaces)
+    return ReadVisible(circumstances.quick);
   // In this order: a device that moves away meanwhile is seen twice, not never.
   PURSER_ASSIGN_OR_RETURN(std::vector<rdma::SysfsDevice> devices,
-                          discovery_.Devices());
+                          ReadVisible(circumstances.quick));
   PURSER_ASSIGN_OR_RETURN(std::vector<rdma::SysfsDevice> elsewhere,
                           discovery_.DevicesElsewhere());
   const std::shared_ptr<const Snapshot> last = snapshot();
@@ -150,7 +169,7 @@ absl::StatusOr<std::vector<rdma::SysfsDevice>> Inventory::ReadDevices(
 absl::StatusOr<Snapshot> Inventory::Read(
     const ScanCircumstances& circumstances) {
   PURSER_ASSIGN_OR_RETURN(std::vector<rdma::SysfsDevice> devices,
-                          ReadDevices(circumstances.exclusive_namespaces));
+                          ReadDevices(circumstances));
   network_.sees_function_netdevs = discovery_.SeesFunctionNetdevs();
   network_.default_route_netdevs =
       base::ProcReader(proc_root_).DefaultRouteNetdevs();
@@ -237,6 +256,7 @@ void Inventory::Assign(Snapshot& snapshot) {
   PoolAssignment assignment = AssignmentOf(options_, snapshot);
   snapshot.pools = std::move(assignment.pools);
   snapshot.overlaps = std::move(assignment.overlaps);
+  AssignHeld(snapshot);
   if (options_.overlap == OverlapPolicy::kAllow) return;
   for (const Overlap& overlap : snapshot.overlaps) {
     if (!overlaps_logged_.insert(overlap.device + " " + overlap.later_pool)
@@ -251,6 +271,14 @@ void Inventory::Assign(Snapshot& snapshot) {
          {"first", overlap.first_pool},
          {"later", overlap.later_pool}});
   }
+}
+
+void Inventory::AssignHeld(Snapshot& snapshot) {
+  if (!ask_held_ || UnassignedElsewhere(snapshot).empty()) return;
+  // Where the kubelet does not answer, what it said before holds.
+  if (absl::StatusOr<HeldUnits> held = ask_held_(); held.ok())
+    held_ = *std::move(held);
+  AssignHeldDevices(held_, options_.pools, snapshot);
 }
 
 }  // namespace purser::plugin

@@ -21,6 +21,7 @@
 #include "plugin/config/config.h"
 #include "plugin/device_health.h"
 #include "plugin/health_debounce.h"
+#include "plugin/held_units.h"
 #include "plugin/pool_assignment.h"
 #include "plugin/port_changes.h"
 #include "plugin/queue_pair_limits.h"
@@ -74,6 +75,8 @@ struct ScanCircumstances {
   // A device that is not seen may be in a pod's network namespace.
   bool exclusive_namespaces = false;
   std::set<std::string> fatal;  // devices that reported a fatal error
+  // Of the GIDs only those that are known, and a few more: a glance.
+  bool quick = false;
 };
 
 // Owned by App. Scan() and Configure() belong to the main thread; the rest may
@@ -82,9 +85,10 @@ struct ScanCircumstances {
 class Inventory {
  public:
   // `limits` is asked for max_qp; it may be null where that is not wanted.
+  // `held` is asked which pool a device is of that a pod has taken with it.
   Inventory(const rdma::Discovery& discovery, std::filesystem::path dev_root,
             std::filesystem::path proc_root, InventoryOptions options,
-            QueuePairLimits* limits = nullptr);
+            QueuePairLimits* limits = nullptr, AskHeldUnits held = nullptr);
 
   // Reads sysfs anew and logs what changed. An error says what could not be
   // read.
@@ -93,8 +97,10 @@ class Inventory {
   std::optional<HealthDebounce::TimePoint> held_back_until() const {
     return debounce_.next();
   }
-  // InvalidArgument: the devices of the last good scan do not allow that.
-  absl::Status Check(const InventoryOptions& options) const;
+  // The last good scan as it would be with these; null before the first.
+  // InvalidArgument: its devices do not allow that.
+  absl::StatusOr<std::shared_ptr<const Snapshot>> Preview(
+      const InventoryOptions& options) const;
   // Gives the devices of the last good scan to other pools.
   void Configure(InventoryOptions options);
   // nullptr before the first good scan.
@@ -104,21 +110,25 @@ class Inventory {
 
  private:
   absl::StatusOr<Snapshot> Read(const ScanCircumstances& circumstances);
+  absl::StatusOr<std::vector<rdma::SysfsDevice>> ReadVisible(bool quick) const;
   absl::StatusOr<std::vector<rdma::SysfsDevice>> ReadDevices(
-      bool exclusive_namespaces) const;
+      const ScanCircumstances& circumstances) const;
   Device Judge(rdma::SysfsDevice sysfs, const ScanCircumstances& circumstances);
   void AskMaxQp(Device& device);
   PoolAssignment AssignmentOf(const InventoryOptions& options,
                               const Snapshot& snapshot) const;
   void Assign(Snapshot& snapshot);
+  void AssignHeld(Snapshot& snapshot);
   void Publish(Snapshot snapshot);
 
   const rdma::Discovery& discovery_;
   const std::filesystem::path dev_root_, proc_root_;
   QueuePairLimits* const limits_;
+  const AskHeldUnits ask_held_;
   // The main thread's.
   InventoryOptions options_;
   NodeNetwork network_;
+  HeldUnits held_;  // the last answer
   std::set<std::string> overlaps_logged_;
   HealthDebounce debounce_;
   bool last_scan_failed_ = false;

@@ -62,10 +62,7 @@ std::unique_ptr<node_view::LiveView> MakeNodeView(
       .proc_root = from.proc_root.empty() ? config.proc_root : from.proc_root,
       .cgroup_root = from.cgroup_root,
       .container_log_dir = from.container_log_dir,
-      .pod_resources_socket =
-          from.pod_resources_socket.empty()
-              ? config.kubelet_root_dir + "/pod-resources/kubelet.sock"
-              : from.pod_resources_socket,
+      .pod_resources_socket = config.pod_resources_socket(),
       .page_size = page_size,
       .allocatable_memory_bytes = from.allocatable_memory_bytes};
   node_view::Surroundings surroundings{

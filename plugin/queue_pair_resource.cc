@@ -42,6 +42,7 @@ QueuePairResource::Count QueuePairResource::CountAll(
       count.total += *device->max_qp;
     } else if (config_.per_device) {
       count.total += *config_.per_device;
+      count.asked_for = true;
     } else {
       count.unknown +=
           fmt::format("{}{} ({})", count.unknown.empty() ? "" : ", ",
@@ -74,6 +75,14 @@ std::string QueuePairResource::Note(const Snapshot& snapshot) const {
     note += fmt::format("{}{}", note.empty() ? "" : "; ",
                         std::string(units.status().message()));
   return note;
+}
+
+absl::Status QueuePairResource::Fits(const Snapshot& snapshot) const {
+  const Count count = CountAll(snapshot);
+  const absl::Status status = QueuePairUnits(config_, count.total).status();
+  if (!absl::IsOutOfRange(status)) return absl::OkStatus();
+  return count.asked_for ? absl::InvalidArgumentError(status.message())
+                         : status;
 }
 
 absl::StatusOr<v1beta1::ContainerAllocateResponse> QueuePairResource::Allocate(

@@ -162,6 +162,27 @@ Registrar::TimePoint Registrar::ReconcileAll() {
   return again;
 }
 
+std::vector<LiveEndpoint> Registrar::Others() const {
+  std::vector<LiveEndpoint> others;
+  for (const std::string& directory :
+       {options_.device_plugins_dir, options_.plugins_registry_dir}) {
+    if (!IsDirectory(directory)) continue;
+    const auto live = FindLiveEndpoints(directory, options_.identity);
+    if (live.ok()) others.insert(others.end(), live->begin(), live->end());
+  }
+  return others;
+}
+
+absl::Status Registrar::CheckPeers(
+    const std::vector<std::string>& resources) const {
+  if (resources.empty()) return absl::OkStatus();
+  const std::vector<LiveEndpoint> others = Others();
+  for (const std::string& resource : resources)
+    PURSER_RETURN_IF_ERROR(
+        Peers(resource, options_.identity).Look(others, steady_clock::now()));
+  return absl::OkStatus();
+}
+
 std::optional<Registrar::World> Registrar::Look(absl::Status* why_not) const {
   World world{.way = way()};
   const bool by_socket = world.way == RegistrationWay::kKubeletSocket;
@@ -173,14 +194,7 @@ std::optional<Registrar::World> Registrar::Look(absl::Status* why_not) const {
                                                RootDirHint(world.directory)));
     return std::nullopt;
   }
-  // Of a process that goes the other way, too.
-  for (const std::string& directory :
-       {options_.device_plugins_dir, options_.plugins_registry_dir}) {
-    if (!IsDirectory(directory)) continue;
-    const auto live = FindLiveEndpoints(directory, options_.identity);
-    if (live.ok())
-      world.others.insert(world.others.end(), live->begin(), live->end());
-  }
+  world.others = Others();
   if (!by_socket) return world;
   const absl::StatusOr<std::optional<FileId>> kubelet = client_.Incarnation();
   if (kubelet.ok()) world.kubelet_socket = *kubelet;

@@ -67,6 +67,10 @@ class Registrar {
   // and those that are left out are closed. Any thread; does not wait.
   void SetServers(Servers servers);
 
+  // AlreadyExists: another installation serves one of these resources. Any
+  // thread.
+  absl::Status CheckPeers(const std::vector<std::string>& resources) const;
+
   std::vector<ResourceState> States() const;  // any thread
   RegistrationWay way() const;                // any thread
 
@@ -77,6 +81,8 @@ class Registrar {
   void Run(std::stop_token stop);
   void AdoptServers();
   TimePoint ReconcileAll();
+  // Of other processes, whichever way they go.
+  std::vector<LiveEndpoint> Others() const;
   // nullopt: there is no directory for our sockets, and `why_not` says it.
   std::optional<World> Look(absl::Status* why_not) const;
   // Logs it, as an error once it has lasted. Returns when that will be.

@@ -30,6 +30,9 @@ class ReplaceableResource : public Resource {
   std::string Note(const Snapshot& snapshot) const override {
     return now()->Note(snapshot);
   }
+  absl::Status Fits(const Snapshot& snapshot) const override {
+    return now()->Fits(snapshot);
+  }
   absl::StatusOr<v1beta1::ContainerAllocateResponse> Allocate(
       std::span<const std::string> ids,
       const Snapshot& snapshot) const override {

@@ -23,6 +23,13 @@ class Resource {
   // What to know of that figure, such as why it is 0; for people, "" if
   // nothing.
   virtual std::string Note(const Snapshot& /*snapshot*/) const { return ""; }
+  // Whether the kubelet takes as many units as there would be; if not, they are
+  // cut to what it takes. InvalidArgument: the configuration's own figure is
+  // too large, so it is refused where it is read. OutOfRange: the node has
+  // more.
+  virtual absl::Status Fits(const Snapshot& /*snapshot*/) const {
+    return absl::OkStatus();
+  }
   // `ids` were checked against Advertise(snapshot).
   virtual absl::StatusOr<v1beta1::ContainerAllocateResponse> Allocate(
       std::span<const std::string> ids, const Snapshot& snapshot) const = 0;

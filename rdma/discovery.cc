@@ -31,7 +31,7 @@ LinkLayer ParseLinkLayer(std::string_view text) {
   return LinkLayer::kUnknown;
 }
 
-PortStatus ReadPort(const fs::path& device, uint8_t port_num) {
+PortStatus ReadPort(const fs::path& device, uint8_t port_num, int gids) {
   const fs::path port = device / "ports" / std::to_string(port_num);
   PortStatus status;
   status.port_num = port_num;
@@ -43,27 +43,45 @@ PortStatus ReadPort(const fs::path& device, uint8_t port_num) {
   status.rate_mbps = RateMbps(OptionalAttribute(port / "rate"));
   status.lid =
       static_cast<uint16_t>(LeadingNumber(OptionalAttribute(port / "lid"), 0));
-  status.gid_table_length =
-      static_cast<uint32_t>(OptionalDirectory(port / "gids").size());
+  status.gid_table_length = GidTableLength(port);
   status.first_pkey = OptionalAttribute(port / "pkeys" / "0");
-  GidTable gids = ReadGidTable(port);
+  GidTable table = ReadGidTable(port, gids);
   status.gid_index =
-      status.link_layer == LinkLayer::kInfiniband ? 0 : gids.preferred_index;
-  status.gids = std::move(gids.gids);
+      status.link_layer == LinkLayer::kInfiniband ? 0 : table.preferred_index;
+  status.gids = std::move(table.gids);
   // InfiniBand GIDs name no netdev.
-  status.netdevs = gids.netdevs.empty() ? FunctionNetdevs(device, port_num)
-                                        : std::move(gids.netdevs);
+  status.netdevs = table.netdevs.empty() ? FunctionNetdevs(device, port_num)
+                                         : std::move(table.netdevs);
   return status;
 }
 
-absl::StatusOr<std::vector<PortStatus>> ReadPorts(const fs::path& device) {
+// How many entries of the port's GID table have to be read.
+int GidsToRead(const SysfsDevice* known, uint8_t port_num) {
+  if (known == nullptr) return 0;
+  for (const PortStatus& port : known->ports)
+    if (port.port_num == port_num && !port.gids.empty())
+      return port.gids.rbegin()->first + 1;
+  return 0;
+}
+
+// `known`: null to read all of it.
+absl::StatusOr<std::vector<PortStatus>> ReadPorts(
+    const fs::path& device, const Discovery::Known* known) {
+  const SysfsDevice* before = nullptr;
+  if (known != nullptr) {
+    const auto found = known->find(device.filename().string());
+    if (found != known->end()) before = found->second;
+  }
   PURSER_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                           ListDirectory(device / "ports"));
   std::vector<PortStatus> ports;
   for (const std::string& name : names) {
     const int64_t port_num = LeadingNumber(name, 0);
-    if (port_num >= 1 && port_num <= 255)
-      ports.push_back(ReadPort(device, static_cast<uint8_t>(port_num)));
+    if (port_num < 1 || port_num > 255) continue;
+    const auto number = static_cast<uint8_t>(port_num);
+    ports.push_back(ReadPort(
+        device, number,
+        known == nullptr ? kMostGidsRead : GidsToRead(before, number)));
   }
   std::sort(ports.begin(), ports.end(),
             [](const PortStatus& a, const PortStatus& b) {
@@ -141,11 +159,12 @@ void AddCharacterDevices(const Classes& classes, SysfsDevice& out) {
 
 absl::StatusOr<SysfsDevice> ReadDevice(const fs::path& sysfs_root,
                                        const std::string& name,
-                                       const Classes& classes) {
+                                       const Classes& classes,
+                                       const Discovery::Known* known) {
   const fs::path device = sysfs_root / "class" / "infiniband" / name;
   SysfsDevice out;
   out.name = name;
-  PURSER_ASSIGN_OR_RETURN(out.ports, ReadPorts(device));
+  PURSER_ASSIGN_OR_RETURN(out.ports, ReadPorts(device, known));
   PURSER_ASSIGN_OR_RETURN(out.node_guid, ReadAttribute(device / "node_guid"));
   std::error_code error;
   if (fs::exists(device / "parent", error) ||
@@ -177,6 +196,16 @@ Discovery::Discovery(fs::path sysfs_root, fs::path dev_root)
     : sysfs_root_(std::move(sysfs_root)), dev_root_(std::move(dev_root)) {}
 
 absl::StatusOr<std::vector<SysfsDevice>> Discovery::Devices() const {
+  return Read(nullptr);
+}
+
+absl::StatusOr<std::vector<SysfsDevice>> Discovery::DevicesQuickly(
+    const Known& known) const {
+  return Read(&known);
+}
+
+absl::StatusOr<std::vector<SysfsDevice>> Discovery::Read(
+    const Known* known) const {
   std::vector<SysfsDevice> devices;
   const auto names = ListDirectory(sysfs_root_ / "class" / "infiniband");
   if (!names.ok()) {
@@ -185,7 +214,8 @@ absl::StatusOr<std::vector<SysfsDevice>> Discovery::Devices() const {
   }
   PURSER_ASSIGN_OR_RETURN(const Classes classes, ReadClasses(sysfs_root_));
   for (const std::string& name : *names) {
-    absl::StatusOr<SysfsDevice> device = ReadDevice(sysfs_root_, name, classes);
+    absl::StatusOr<SysfsDevice> device =
+        ReadDevice(sysfs_root_, name, classes, known);
     if (device.ok()) {
       devices.push_back(*std::move(device));
     } else if (!IsGone(device.status())) {
@@ -215,7 +245,8 @@ absl::StatusOr<std::vector<SysfsDevice>> Discovery::DevicesElsewhere() const {
 
 absl::StatusOr<SysfsDevice> Discovery::Device(const std::string& name) const {
   PURSER_ASSIGN_OR_RETURN(const Classes classes, ReadClasses(sysfs_root_));
-  absl::StatusOr<SysfsDevice> device = ReadDevice(sysfs_root_, name, classes);
+  absl::StatusOr<SysfsDevice> device =
+      ReadDevice(sysfs_root_, name, classes, nullptr);
   if (device.ok() || !IsGone(device.status())) return device;
   return absl::NotFoundError(
       fmt::format("no RDMA device {} under {}", name,

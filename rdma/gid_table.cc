@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdma/gid_table.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "rdma/sysfs.h"
@@ -8,9 +10,11 @@
 namespace purser::rdma {
 namespace {
 
-// A port has up to 256 GIDs on hardware (1024 on soft-RoCE); those of its
-// netdevs fill the table from below.
-constexpr int kMaxGidsRead = 256;
+// The kernel puts a new GID into the first empty entry, but where addresses
+// went there are gaps.
+constexpr int kGap = 16;
+// Of a port's properties: 16 bits.
+constexpr uint32_t kLongestTable = 1 << 16;
 
 // Smaller is better.
 int Rank(const std::string& type, const std::string& gid) {
@@ -20,16 +24,20 @@ int Rank(const std::string& type, const std::string& gid) {
 
 }  // namespace
 
-GidTable ReadGidTable(const std::filesystem::path& port) {
+GidTable ReadGidTable(const std::filesystem::path& port, int at_least) {
   GidTable table;
   int best = 0;
-  for (int index = 0; index < kMaxGidsRead; ++index) {
+  int last = -1;
+  for (int index = 0;
+       index < kMostGidsRead && (index < at_least || index <= last + kGap);
+       ++index) {
     const std::string number = std::to_string(index);
     const absl::StatusOr<std::string> gid =
         ReadAttribute(port / "gids" / number);
     if (!gid.ok() && IsGone(gid.status())) break;  // the table's end
     if (!gid.ok() || gid->find_first_not_of("0:") == std::string::npos)
       continue;
+    last = index;
     table.gids[index] = *gid;
     const absl::StatusOr<std::string> netdev =
         ReadAttribute(port / "gid_attrs" / "ndevs" / number);
@@ -46,6 +54,20 @@ GidTable ReadGidTable(const std::filesystem::path& port) {
     best = rank;
   }
   return table;
+}
+
+// Entries are numbered without a gap: found by halving, since to list all of
+// soft-RoCE's takes longer than everything else about a port.
+uint32_t GidTableLength(const std::filesystem::path& port) {
+  auto has = [gids = port / "gids"](uint32_t index) {
+    return access((gids / std::to_string(index)).c_str(), F_OK) == 0;
+  };
+  uint32_t above = 1;
+  while (above < kLongestTable && has(above - 1)) above *= 2;
+  uint32_t first_absent = 0;
+  for (uint32_t step = above; step > 0; step /= 2)
+    if (has(first_absent + step - 1)) first_absent += step;
+  return first_absent;
 }
 
 }  // namespace purser::rdma

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -17,7 +18,15 @@ struct GidTable {
   int preferred_index = -1;
 };
 
-// `port` is the port's directory.
-GidTable ReadGidTable(const std::filesystem::path& port);
+// A port has up to 256 GIDs on hardware (1024 on soft-RoCE); those of its
+// netdevs fill the table from below.
+inline constexpr int kMostGidsRead = 256;
+
+// `port` is the port's directory. Reads the first `at_least` entries, and goes
+// on until several in a row are empty.
+GidTable ReadGidTable(const std::filesystem::path& port,
+                      int at_least = kMostGidsRead);
+// How many entries the table has, empty ones included.
+uint32_t GidTableLength(const std::filesystem::path& port);
 
 }  // namespace purser::rdma

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +55,9 @@ struct PoolConfig {
   std::optional<bool> health_check;  // nullopt: as the command line says
   std::vector<Mount> mounts;
   AllocateOptions allocate;
+  // What containers are told of a device beside its id, by the device's id, or
+  // "*" for all; in files of the SR-IOV plugin.
+  std::map<std::string, std::map<std::string, std::string>> additional_info;
   // Whether a device that is not healthy makes units unhealthy.
   bool checks_health() const { return health_check.value_or(true); }
   std::string full_name() const {
@@ -132,6 +136,11 @@ struct Config {
 
   std::string device_plugins_dir() const {
     return kubelet_root_dir + "/device-plugins";
+  }
+  std::string pod_resources_socket() const {
+    return node_view.pod_resources_socket.empty()
+               ? kubelet_root_dir + "/pod-resources/kubelet.sock"
+               : node_view.pod_resources_socket;
   }
   std::string plugins_registry_dir() const {
     return kubelet_root_dir + "/plugins_registry";

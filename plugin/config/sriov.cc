@@ -133,8 +133,7 @@ PoolConfig ReadPool(base::YamlMap& map, const std::string& default_prefix,
   bool exclude_topology = false;
   map.Bool("excludeTopology", &exclude_topology);
   pool.allocate.topology = !exclude_topology;
-  if (map.Has("additionalInfo"))
-    map.Warn("additionalInfo", "is not handed to containers from here");
+  map.MapsOfStrings("additionalInfo", &pool.additional_info);
   if (ReadDeviceType(map, &pool)) {
     ReadSelectorsOf(map, &pool);
   } else {

@@ -11,9 +11,9 @@ using std::chrono::milliseconds;
 
 // After an event. Soft-RoCE's port changes 1.2 ms after rtnetlink tells; a
 // busy machine takes longer.
-constexpr std::array kLooks = {milliseconds(0), milliseconds(5),
-                               milliseconds(20), milliseconds(60),
-                               milliseconds(200)};
+constexpr std::array kLooks = {
+    milliseconds(0),  milliseconds(5),  milliseconds(10), milliseconds(20),
+    milliseconds(40), milliseconds(80), milliseconds(200)};
 constexpr milliseconds kBetweenLooks(5);
 // GIDs follow their addresses by the kernel's work queue.
 constexpr milliseconds kScanAfterEvent(30);
@@ -78,11 +78,18 @@ void RefreshSchedule::Looked(TimePoint now) {
     ++looks_done_;
 }
 
+void RefreshSchedule::Glanced(TimePoint began) {
+  Looked(began);
+  if (scan_wanted_since_) return;
+  scan_wanted_since_ = began;
+  scan_cause_ = RefreshCause::kLook;
+}
+
 void RefreshSchedule::Scanned(TimePoint began, TimePoint ended) {
   Looked(began);
   last_scan_ = ended;
   last_scan_took_ = ended - began;
-  // A scan too soon after an event shows no more than a look.
+  // A scan too soon after an event shows no more than a glance.
   if (scan_wanted_since_ && *scan_wanted_since_ + kScanAfterEvent <= began)
     scan_wanted_since_.reset();
 }

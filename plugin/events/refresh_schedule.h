@@ -9,13 +9,14 @@
 namespace purser::plugin {
 
 // When to look whether the node's devices have changed, and when to read all of
-// them. A look is cheap and shows what health depends on; a whole scan reads
-// some hundred files for each port. Pure: the time is given. One thread.
+// them. A look is cheap and shows what health depends on; what it shows to have
+// changed is read and told at once (a glance); a whole scan reads some hundred
+// files for each port. Pure: the time is given. One thread.
 //
 // An event is answered by a look at once and a few more soon after, since the
 // kernel may tell before sysfs shows it, and by one scan for all that no look
-// shows (addresses, say). However many events come, looks keep a distance, and
-// scans take no more than a tenth of a processor.
+// shows (addresses, say); a glance, too. However many events come, looks keep a
+// distance, and scans take no more than a tenth of a processor.
 class RefreshSchedule {
  public:
   using Clock = std::chrono::steady_clock;
@@ -37,9 +38,11 @@ class RefreshSchedule {
   // What was held back until then is to be told.
   void HoldBackUntil(std::optional<TimePoint> until) { held_until_ = until; }
   TimePoint next() const;
-  // What is due now, if anything; do it, then call Looked() or Scanned().
+  // What is due now, if anything; do it, then call Looked() or Scanned(), or,
+  // where a look has led to a glance, Glanced().
   std::optional<Due> Take(TimePoint now) const;
   void Looked(TimePoint now);
+  void Glanced(TimePoint began);
   void Scanned(TimePoint began, TimePoint ended);
 
  private:

@@ -16,6 +16,7 @@
 #include <optional>
 #include <thread>
 
+#include "rdma/discovery.h"
 #include "rdma/kernel_events.h"
 #include "spdlog/fmt/fmt.h"
 #include "tests/fakes/file_tree.h"
@@ -184,6 +185,35 @@ class PluginHealthOnRxe : public testing::Test {
   std::unique_ptr<Process> plugin_;
   std::map<std::string, std::vector<double>> took_;
 };
+
+// The part of these times that is the reading of sysfs, in this process.
+TEST_F(PluginHealthOnRxe, WhatReadingSysfsTakes) {
+  const rdma::Discovery discovery;
+  const auto devices = discovery.Devices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  rdma::Discovery::Known known;
+  for (const rdma::SysfsDevice& device : *devices) known[device.name] = &device;
+  auto measure = [](const char* what, const std::function<void()>& read) {
+    std::vector<double> times;
+    for (int i = 0; i < 11; ++i) {
+      const auto begin = steady_clock::now();
+      read();
+      times.push_back(
+          std::chrono::duration<double, std::milli>(steady_clock::now() - begin)
+              .count());
+    }
+    std::sort(times.begin(), times.end());
+    fmt::print("{:<37} {:7.1f} ms (median of {}; longest {:.1f})\n", what,
+               times[times.size() / 2], times.size(), times.back());
+  };
+  measure("a look at sysfs", [&] { discovery.Fingerprint(); });
+  measure("a glance", [&] {
+    const auto seen = discovery.DevicesQuickly(known);
+    ASSERT_TRUE(seen.ok());
+    EXPECT_EQ(seen->at(0).ports.at(0).gids, devices->at(0).ports.at(0).gids);
+  });
+  measure("a scan", [&] { EXPECT_TRUE(discovery.Devices().ok()); });
+}
 
 TEST_F(PluginHealthOnRxe, WithEventsTheKubeletIsTold) {
   Run({});

@@ -68,6 +68,25 @@ TEST(GoJsonTest, ReadsValuesOfEveryKind) {
   EXPECT_THAT(names, ElementsAre("x", ""));
 }
 
+TEST(GoJsonTest, ReadsMapsOfStringsUnderAnyKeys) {
+  YamlMap::StringMaps maps = {{"before", {}}};
+  auto read = [&](YamlMap root) { root.MapsOfStrings("m", &maps); };
+  const Outcome outcome = Reading(
+      "{\"m\": {\"*\": {\"a\": \"1\", \"A\": null}, \"x\": null, \"y\": "
+      "{\"b\": \"1\"}, \"y\": {\"c\": \"2\"}}}",
+      read);
+  EXPECT_EQ(outcome.faults, "");
+  const YamlMap::StringMaps expected = {
+      {"*", {{"a", "1"}, {"A", ""}}}, {"x", {}}, {"y", {{"c", "2"}}}};
+  EXPECT_EQ(maps, expected);
+  for (const char* bad :
+       {"{\"m\": []}", "{\"m\": {\"x\": 1}}", "{\"m\": {\"x\": {\"a\": 1}}}",
+        "{\"m\": {\"x\": {\"a\": {}}}}"}) {
+    EXPECT_THAT(Reading(bad, read).faults, HasSubstr("c.json:1:")) << bad;
+    EXPECT_EQ(maps, expected);
+  }
+}
+
 TEST(GoJsonTest, KeysMatchInAnyCase) {
   uint64_t number = 0;
   const Outcome outcome = Reading("{\"RDMAHCAMAX\": 5}", [&](YamlMap root) {

@@ -2,6 +2,8 @@
 //
 // Resources whose units are devices or queue pairs.
 #include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
 #include "plugin/config/unit_limit.h"
@@ -13,6 +15,7 @@
 namespace purser::plugin {
 namespace {
 
+using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -81,7 +84,38 @@ TEST(DeviceResource, PoolsOfTheSriovPluginHaveItsVariableToo) {
   EXPECT_THAT(
       response->envs(),
       UnorderedElementsAre(Pair("PURSER_POOL_HCA_DEVICES", "mlx5_2,rxe0"),
-                           Pair("PCIDEVICE_RDMA_HCA", "0000:3b:00.2,rxe0")));
+                           Pair("PCIDEVICE_RDMA_HCA", "0000:3b:00.2,rxe0"),
+                           Pair("PCIDEVICE_RDMA_HCA_INFO", _)));
+}
+
+TEST(DeviceResource, PoolsOfTheSriovPluginTellWhatItTellsOfEachDevice) {
+  PoolConfig config = PerDevice();
+  config.reach = Reach::kSriovNetDevice;
+  config.additional_info = {{"*", {{"token", "all"}, {"zone", "a"}}},
+                            {"rxe0", {{"token", "\"own\""}}}};
+  Snapshot node = Node();
+  node.rdma_cm = true;
+  const std::vector<std::string> ids = {"rxe0", "0000:3b:00.2"};
+  const auto response = DeviceResource(config).Allocate(ids, node);
+  ASSERT_TRUE(response.ok());
+  google::protobuf::Struct info;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(
+                  response->envs().at("PCIDEVICE_RDMA_HCA_INFO"), &info)
+                  .ok());
+  auto of = [&](const char* device, const char* provider, const char* key) {
+    const auto& providers = info.fields().at(device).struct_value().fields();
+    const auto& values = providers.at(provider).struct_value().fields();
+    return values.contains(key) ? values.at(key).string_value() : "none";
+  };
+  EXPECT_EQ(of("rxe0", "generic", "deviceID"), "rxe0");
+  EXPECT_EQ(of("rxe0", "extra", "token"), "\"own\"");
+  EXPECT_EQ(of("rxe0", "extra", "zone"), "a");
+  EXPECT_EQ(of("0000:3b:00.2", "extra", "token"), "all");
+  EXPECT_EQ(of("0000:3b:00.2", "generic", "deviceID"), "0000:3b:00.2");
+  EXPECT_EQ(of("0000:3b:00.2", "rdma", "rdma_dev"), "mlx5_2");
+  EXPECT_EQ(of("0000:3b:00.2", "rdma", "uverbs"), "/dev/infiniband/uverbs0");
+  EXPECT_EQ(of("0000:3b:00.2", "rdma", "rdma_cm"), "/dev/infiniband/rdma_cm");
+  EXPECT_EQ(of("0000:3b:00.2", "rdma", "issm"), "none");
 }
 
 TEST(DeviceResource, SaysWhyThereIsNone) {
@@ -191,6 +225,15 @@ TEST(QueuePairResource, MoreThanTheKubeletTakesIsCutAndSaid) {
   const QueuePairResource coarser({.enabled = true, .reserve = 0, .unit = 4});
   EXPECT_EQ(coarser.Advertise(node).capacity(), 196'608u);
   EXPECT_EQ(coarser.Note(node), "");
+  // The devices' own figures are cut, the configuration's is refused.
+  EXPECT_TRUE(absl::IsOutOfRange(pairs.Fits(node)));
+  EXPECT_TRUE(coarser.Fits(node).ok());
+  for (Device& device : node.devices) device.max_qp.reset();
+  const QueuePairResource asked(
+      {.enabled = true, .per_device = 262'144, .reserve = 0});
+  EXPECT_TRUE(absl::IsInvalidArgument(asked.Fits(node)));
+  EXPECT_EQ(asked.Advertise(node).capacity(), LargestUnitCount());
+  EXPECT_TRUE(asked.Fits({}).ok());
 }
 
 TEST(QueuePairResource, LessThanAUnitIsNoneAndSaid) {

@@ -5,6 +5,7 @@
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
+#include <prometheus/metric_family.h>
 #include <sys/stat.h>
 
 #include "base/strict_yaml.h"
@@ -14,6 +15,7 @@ namespace purser::plugin {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
@@ -86,9 +88,45 @@ TEST_F(CdiSpecsTest, FollowsTheDevices) {
   ASSERT_THAT(Files(), SizeIs(1));
   EXPECT_EQ(Read(Files()[0]).fields().at("devices").list_value().values_size(),
             2);
-  // A specification without a device is none.
-  specs_.Refresh({Hca({})});
+}
+
+// Of a pool that is no more, or has no device: a container that was given names
+// of it may be started again, and nobody is asked then.
+TEST_F(CdiSpecsTest, StaysWhileItMayBeInUse) {
+  absl::StatusOr<HeldUnits> held = HeldUnits{{"rdma/hca", {"7"}}};
+  CdiSpecs specs(directory_, "purser", [&] { return held; });
+  CdiSpec fast = Hca({kRxe});
+  fast.resource = "rdma/fast";
+  specs.Refresh({Hca({kMlx}), fast});
+  ASSERT_THAT(Files(), SizeIs(2));
+  specs.Refresh({Hca({})});
+  EXPECT_FALSE(specs.InPlace("rdma/hca"));
+  EXPECT_FALSE(specs.InPlace("rdma/fast"));
+  ASSERT_THAT(Files(), SizeIs(1));
+  EXPECT_THAT(Files()[0], HasSubstr("rdma_hca"));
+  // Nobody can be asked: all that this process wrote.
+  specs.Refresh({fast});
+  held = absl::UnavailableError("restarting");
+  specs.Refresh({});
+  EXPECT_THAT(Files(), SizeIs(2));
+  held = HeldUnits{{"rdma/hca", {}}, {"rdma/fast", {"1", "2"}}};
+  specs.Refresh({});
+  ASSERT_THAT(Files(), SizeIs(1));
+  // Nor does the end of the plugin remove it.
+  specs.Remove();
+  EXPECT_THAT(Files(), SizeIs(1));
+  // The next one does, when it is not in use any more.
+  held = HeldUnits();
+  CdiSpecs(directory_, "purser", [&] { return held; }).Refresh({});
+  EXPECT_THAT(Files(), IsEmpty());
+}
+
+TEST_F(CdiSpecsTest, WhereNobodyCanBeAskedItStaysAsLongAsTheProcess) {
+  specs_.Refresh({Hca({kMlx})});
+  specs_.Refresh({});
   EXPECT_FALSE(specs_.InPlace("rdma/hca"));
+  EXPECT_THAT(Files(), SizeIs(1));
+  specs_.Remove();
   EXPECT_THAT(Files(), IsEmpty());
 }
 
@@ -141,7 +179,7 @@ TEST_F(CdiSpecsTest, RemovesWhatAKilledProcessLeftOfThisInstallation) {
   ASSERT_THAT(Files(), SizeIs(2));
   specs_.Refresh({Hca({kMlx})});
   EXPECT_THAT(Files(), SizeIs(2));
-  other.Refresh({});
+  other.Remove();
   EXPECT_THAT(Files(), SizeIs(1));
 }
 
@@ -149,9 +187,12 @@ TEST_F(CdiSpecsTest, WhatCannotBeWrittenIsNotInPlace) {
   tree_.Write("var/run/cdi", "a file");
   specs_.Refresh({Hca({kMlx})});
   EXPECT_FALSE(specs_.InPlace("rdma/hca"));
+  EXPECT_EQ(specs_.Collect()[0].metric[0].gauge.value, 0);
   tree_.Remove("var/run/cdi");
   specs_.Refresh({Hca({kMlx})});
   EXPECT_TRUE(specs_.InPlace("rdma/hca"));
+  EXPECT_EQ(specs_.Collect()[0].metric[0].gauge.value, 1);
+  EXPECT_EQ(specs_.Collect()[0].metric[0].label[0].value, "rdma/hca");
 }
 
 TEST(CdiNames, AreWhatRuntimesTake) {

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "tests/fakes/file_tree.h"
 
@@ -22,7 +23,8 @@ std::string Pool(const std::string& name) {
 class ConfigFileTest : public ::testing::Test {
  protected:
   std::unique_ptr<ConfigFile> Open(const std::string& path,
-                                   ConfigFileIntervals intervals = {}) {
+                                   ConfigFileIntervals intervals = {
+                                       .settle = 0ms}) {
     Flags flags;
     flags.config = tree_.path(path);
     flags.metrics_address = "127.0.0.1:1";
@@ -31,11 +33,16 @@ class ConfigFileTest : public ::testing::Test {
     EXPECT_TRUE(file.ok()) << file.status();
     return file.ok() ? *std::move(file) : nullptr;
   }
-  // Waits for the event, as App does.
+  // Waits for the event, as App does; what it shows is believed when it is read
+  // again.
   static std::optional<absl::StatusOr<Config>> Next(ConfigFile& file) {
+    AwaitEvent(file);
+    EXPECT_EQ(PoolOf(file.TakeChange()), "");
+    return file.TakeChange(/*anyway=*/true);
+  }
+  static void AwaitEvent(const ConfigFile& file) {
     pollfd waited{file.fd(), POLLIN, 0};
     EXPECT_EQ(poll(&waited, 1, 60'000), 1);
-    return file.TakeChange();
   }
   // "rdma/a", or what is wrong, or "" for no change.
   static std::string PoolOf(const std::optional<absl::StatusOr<Config>>& got) {
@@ -131,11 +138,66 @@ TEST_F(ConfigFileTest, WhatNoEventShowsIsFoundByTheClock) {
   tree_.Write("far/c.yaml", Pool("a"));
   tree_.Link("near/c.yaml", "../far/c.yaml");
   const auto patient = Open("near/c.yaml");
-  const auto file = Open("near/c.yaml", {.check = 0ms});
+  const auto file = Open("near/c.yaml", {.check = 0ms, .settle = 0ms});
   tree_.Write("far/c.yaml", Pool("b"));
   EXPECT_EQ(PoolOf(patient->TakeChange()), "");
+  EXPECT_EQ(PoolOf(file->TakeChange()), "");
   EXPECT_EQ(PoolOf(file->TakeChange()), "rdma/b");
-  EXPECT_EQ(PoolOf(patient->TakeChange(/*anyway=*/true)), "rdma/b");
+  EXPECT_EQ(PoolOf(patient->TakeChange(/*anyway=*/true)), "");
+  EXPECT_EQ(PoolOf(patient->TakeChange()), "rdma/b");
+}
+
+// Read twice with the same text, and that for a while.
+TEST_F(ConfigFileTest, WhatIsStillChangingIsNotTaken) {
+  tree_.Write("c.yaml", Pool("a"));
+  const auto file = Open("c.yaml");
+  for (const char* name : {"b", "c", "d"}) {
+    tree_.Write("c.yaml", Pool(name));
+    EXPECT_EQ(PoolOf(file->TakeChange(/*anyway=*/true)), "");
+  }
+  tree_.Remove("c.yaml");
+  EXPECT_EQ(PoolOf(file->TakeChange(/*anyway=*/true)), "");
+  // Back to what is in use: no change, and nothing to wait for.
+  tree_.Write("c.yaml", Pool("a"));
+  EXPECT_EQ(PoolOf(file->TakeChange(/*anyway=*/true)), "");
+  EXPECT_EQ(PoolOf(file->TakeChange(/*anyway=*/true)), "");
+  tree_.Write("c.yaml", Pool("d"));
+  EXPECT_EQ(PoolOf(file->TakeChange(/*anyway=*/true)), "");
+  EXPECT_EQ(PoolOf(file->TakeChange(/*anyway=*/true)), "rdma/d");
+}
+
+TEST_F(ConfigFileTest, AChangeIsTakenWhenItHasLasted) {
+  tree_.Write("c.yaml", Pool("a"));
+  const auto file = Open("c.yaml", {.settle = 1h});
+  tree_.Write("c.yaml", Pool("b"));
+  const ConfigFile::TimePoint before = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(PoolOf(file->TakeChange(/*anyway=*/true)), "");
+  const auto soon = Open("c.yaml", {.settle = 5ms});
+  tree_.Write("c.yaml", Pool("c"));
+  EXPECT_EQ(PoolOf(soon->TakeChange()), "");
+  EXPECT_LE(soon->next(), std::chrono::steady_clock::now() + 5ms);
+  EXPECT_GT(file->next(), before + 5s);  // its own check, not the hour
+}
+
+// The kernel tells: however long its writer pauses.
+TEST_F(ConfigFileTest, AFileThatIsOpenForWritingIsNotTaken) {
+  tree_.Write("c.yaml", Pool("a"));
+  const auto file = Open("c.yaml");
+  std::ofstream writer(tree_.path("c.yaml"), std::ios::trunc);
+  // Valid as it is, and not all of it.
+  writer << Pool("half") << std::flush;
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(PoolOf(file->TakeChange(/*anyway=*/true)), "");
+  // Until the writer is done, nothing but its end or the clock is waited for.
+  EXPECT_GT(file->next(), std::chrono::steady_clock::now() + 5s);
+  writer << "logLevel: warn\n";
+  writer.close();
+  AwaitEvent(*file);
+  EXPECT_EQ(PoolOf(file->TakeChange()), "");
+  const auto config = file->TakeChange(/*anyway=*/true);
+  ASSERT_TRUE(config && config->ok());
+  EXPECT_EQ((*config)->log_level, base::LogLevel::kWarn);
 }
 
 }  // namespace

@@ -255,8 +255,24 @@ TEST(DeviceShares, AreCutToWhatTheKubeletTakes) {
   EXPECT_LE(SerializeListAndWatch(advertisement).size(),
             kKubeletMaxMessageBytes);
   EXPECT_GT(advertisement.capacity(), 80'000u);
-  EXPECT_THAT(shares.Note(node), HasSubstr("not 100000"));
+  EXPECT_THAT(shares.Note(node),
+              HasSubstr("the largest rdmaHcaMax that fits is 3"));
   EXPECT_EQ(DeviceResource(Pool(PoolUnit::kDeviceShare)).Note(node), "");
+  // Where the configuration is read, its own figure is refused; what the node
+  // itself has too many of is not.
+  EXPECT_TRUE(absl::IsInvalidArgument(shares.Fits(node)));
+  EXPECT_TRUE(DeviceResource(Pool(PoolUnit::kDevice)).Fits(node).ok());
+  EXPECT_TRUE(shares.Fits({}).ok());
+  PoolConfig by_tables = Pool(PoolUnit::kDeviceShare);
+  by_tables.rdma_hca_max.reset();
+  for (Device& device : node.devices) {
+    device.sysfs.ports.resize(1);
+    device.sysfs.ports[0].link_layer = rdma::LinkLayer::kEthernet;
+    device.sysfs.ports[0].gid_table_length = 200'000;
+  }
+  EXPECT_TRUE(absl::IsOutOfRange(DeviceResource(by_tables).Fits(node)));
+  EXPECT_EQ(DeviceResource(by_tables).Advertise(node).capacity(),
+            advertisement.capacity());
 }
 
 TEST(DeviceShares, OfOneContainerAreOfOneHca) {

@@ -41,6 +41,13 @@ class InventoryHealthTest : public ::testing::Test {
   void Unhide(const std::string& name) {
     node_.tree().Link("sys/class/infiniband/" + name, target_);
   }
+  // The same of the interfaces of its function, and back.
+  void HideNetdevs(const std::string& name, bool hide) {
+    const std::string bus =
+        node_.tree().path(node_.sysfs().DirectoryOf(name)) + "/../..";
+    std::filesystem::rename(bus + (hide ? "/net" : "/hidden"),
+                            bus + (hide ? "/hidden" : "/net"));
+  }
   static Config TheConfig() {
     Config config;
     config.pools[0].selectors = {Selectors{.if_names = {"eth0", "ens1f0v0"}}};
@@ -185,6 +192,56 @@ TEST_F(InventoryHealthTest, AfterARestartItIsKnownByItsPlaceOnTheBus) {
   EXPECT_EQ(away.sysfs.driver, "mlx5_core");
   EXPECT_NE(away.sysfs.pci_address, "");
   EXPECT_EQ(away.sysfs.vendor_id, "15b3");
+}
+
+// The plugin is started again while a pod has the device: its interface, by
+// which the pool selects it, is the pod's.
+TEST_F(InventoryHealthTest, TheKubeletTellsWhichPoolADeviceElsewhereIsOf) {
+  circumstances_.exclusive_namespaces = true;
+  node_.sysfs().AddDevice(fakes::SysfsMlx5Vf("mlx5_3", "ens1f0v0"));
+  const std::string id = Scan("mlx5_3").sysfs.pci_address;
+  Hide("mlx5_3");
+  HideNetdevs("mlx5_3", true);
+  node_.sysfs().AddDevice(fakes::SysfsMlx5TwoPorts("mlx5_9"));
+  node_.AddRxe("rxe0");
+  for (const PoolUnit unit : {PoolUnit::kDevice, PoolUnit::kDeviceShare}) {
+    Config config = TheConfig();
+    config.pools[0].unit = unit;
+    config.pools.push_back(PoolConfig{.resource_name = "other", .unit = unit});
+    config.pools[1].selectors = {Selectors{.if_names = {"none"}}};
+    absl::StatusOr<HeldUnits> held = HeldUnits();
+    int asked = 0;
+    Inventory inventory(discovery_, node_.dev_root(), node_.proc_root(),
+                        InventoryOptions(config), nullptr, [&] {
+                          ++asked;
+                          return held;
+                        });
+    auto members = [&] {
+      EXPECT_TRUE(inventory.Scan(circumstances_).ok());
+      std::vector<std::string> names;
+      for (const Device* device : inventory.snapshot()->members("rdma/hca"))
+        names.push_back(device->sysfs.name);
+      EXPECT_THAT(inventory.snapshot()->members("rdma/other"), IsEmpty());
+      return names;
+    };
+    // Nobody has it, or another one: it is not of the pool.
+    EXPECT_THAT(members(), ElementsAre("rxe0"));
+    held->insert({"rdma/hca", {"0000:00:00.0", "0000:00:00.0-1"}});
+    EXPECT_THAT(members(), ElementsAre("rxe0"));
+    held->at("rdma/hca") = {unit == PoolUnit::kDevice ? id : id + "-7"};
+    EXPECT_THAT(members(), ElementsAre("mlx5_3", "rxe0"));
+    // A kubelet that does not answer has not taken it back.
+    held = absl::UnavailableError("restarting");
+    EXPECT_THAT(members(), ElementsAre("mlx5_3", "rxe0"));
+    EXPECT_EQ(asked, 4);
+    // And the one that comes back is told by its interface.
+    Unhide("mlx5_3");
+    HideNetdevs("mlx5_3", false);
+    EXPECT_THAT(members(), ElementsAre("mlx5_3", "rxe0"));
+    EXPECT_EQ(asked, 4);
+    Hide("mlx5_3");
+    HideNetdevs("mlx5_3", true);
+  }
 }
 
 TEST_F(InventoryHealthTest, ADeviceThatIsRemovedIsNotInAnotherNamespace) {

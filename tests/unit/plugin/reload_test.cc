@@ -4,8 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <set>
+
 #include "plugin/app.h"
+#include "plugin/pool_resource.h"
 #include "spdlog/fmt/fmt.h"
+#include "tests/fakes/fake_pod_resources.h"
 #include "tests/fakes/kubelet.h"
 #include "tests/unit/plugin/http_get.h"
 #include "tests/unit/plugin/rdma_node.h"
@@ -43,7 +48,8 @@ class ReloadTest : public ::testing::Test {
     flags.kubelet_root_dir = node_.kubelet_root();
     flags.metrics_address = "127.0.0.1:0";
     flags.node_view.enabled = false;  // it reads this machine
-    absl::StatusOr<std::unique_ptr<ConfigFile>> file = ConfigFile::Open(flags);
+    absl::StatusOr<std::unique_ptr<ConfigFile>> file =
+        ConfigFile::Open(flags, {.settle = 0ms});
     ASSERT_TRUE(file.ok()) << file.status();
     Config config = (*file)->first();
     config.proc_root = node_.proc_root();
@@ -52,7 +58,11 @@ class ReloadTest : public ::testing::Test {
     ASSERT_TRUE(app.ok()) << app.status();
     app_ = *std::move(app);
   }
-  void Reload() { app_->LookAtConfig(/*anyway=*/true); }
+  // It has to have the same text twice.
+  void Reload() {
+    app_->LookAtConfig(/*anyway=*/true);
+    app_->LookAtConfig(/*anyway=*/true);
+  }
   bool Has(const char* resource, size_t units) {
     return kubelet_.WaitFor(
         resource, [&](const auto& r) { return r.healthy.size() == units; },
@@ -232,10 +242,86 @@ TEST_F(ReloadTest, SomeKeysWaitForTheNextStart) {
   EXPECT_THAT(log, HasSubstr("key=registration"));
   EXPECT_THAT(log, HasSubstr("key=cdi.enabled"));
   EXPECT_THAT(log, HasSubstr("key=cdi.directory"));
+  auto needed = [this](const std::string& key) {
+    const std::string metric = "restart_needed{key=\"" + key + "\"} ";
+    return Metrics().substr(Metrics().find(metric) + metric.size(), 1);
+  };
+  EXPECT_EQ(needed("registration"), "1");
+  EXPECT_EQ(needed("cdi.enabled"), "1");
+  EXPECT_EQ(needed("cdi.directory"), "1");
+  EXPECT_EQ(needed("kubeletRootDir"), "0");
+  EXPECT_EQ(needed("metricsAddress"), "0");
   EXPECT_TRUE(Has(kHca, 20));
   const auto pod = kubelet_.Allocate("pod", {{kHca, 1}});
   ASSERT_TRUE(pod.ok());
   EXPECT_TRUE(pod->cdi_devices.empty());
+  Write("{resourceName: hca, rdmaHcaMax: 20}");
+  Reload();
+  EXPECT_THAT(Metrics(), Not(HasSubstr("key=\"registration\"} 1")));
+}
+
+// A pod that was given names of a pool that is no more may be started again.
+TEST_F(ReloadTest, CdiSpecificationsInUseStay) {
+  const std::string cdi = fmt::format("cdi: {{enabled: true, directory: {}}}\n",
+                                      node_.tree().path("cdi"));
+  auto files = [this] {
+    std::set<std::string> found;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(node_.tree().path("cdi")))
+      found.insert(entry.path().filename());
+    return found;
+  };
+  auto kubelet = std::make_unique<fakes::FakePodResources>(
+      node_.kubelet_root() + "/pod-resources/kubelet.sock");
+  kubelet->Give("default", "pod", "app", "rdma/hca", 1);
+  Write("{resourceName: hca}, {resourceName: unused}",
+        "  overlap: allow\n" + cdi);
+  Start();
+  ASSERT_EQ(files().size(), 2u);
+  Write("{resourceName: new}", cdi);
+  Reload();
+  EXPECT_THAT(files(), testing::ElementsAre(HasSubstr("rdma_hca"),
+                                            HasSubstr("rdma_new")));
+  // Nor does the end of the plugin take it away.
+  app_->Stop();
+  EXPECT_THAT(files(), testing::ElementsAre(HasSubstr("rdma_hca")));
+}
+
+TEST_F(ReloadTest, AResourceOfAnotherInstallationIsRefused) {
+  Write("{resourceName: hca, rdmaHcaMax: 10}");
+  Start();
+  ASSERT_TRUE(Has(kHca, 10));
+  auto pool = PoolResource(PoolConfig{.resource_name = "theirs"});
+  ResourceServer theirs(pool, {"another", 1}, [] {});
+  ASSERT_TRUE(theirs
+                  .Bind(kubelet_.device_plugins_dir().string(),
+                        RegistrationWay::kKubeletSocket)
+                  .ok());
+  Write("{resourceName: hca, rdmaHcaMax: 20}, {resourceName: theirs}",
+        "  overlap: allow\n");
+  Reload();
+  EXPECT_THAT(Metrics(), HasSubstr("config_valid 0"));
+  EXPECT_THAT(Readyz(), HasSubstr("another device plugin serves rdma/theirs"));
+  EXPECT_EQ(kubelet_.resource(kHca)->healthy.size(), 10u);
+  EXPECT_FALSE(kubelet_.resource("rdma/theirs"));
+  Reload();
+  EXPECT_THAT(Metrics(), HasSubstr("config_loads_total{result=\"refused\"} 1"));
+  // Once that has gone, the same text will do.
+  theirs.Stop(std::chrono::system_clock::now() + 1s);
+  Reload();
+  EXPECT_TRUE(Has(kHca, 20));
+  EXPECT_TRUE(Has("rdma/theirs", 1000));
+  EXPECT_THAT(Metrics(), HasSubstr("config_valid 1"));
+}
+
+TEST_F(ReloadTest, MoreSharesOfDevicesThanTheKubeletTakesAreRefused) {
+  Write("{resourceName: hca, unit: deviceShare, rdmaHcaMax: 10}");
+  Start();
+  ASSERT_TRUE(Has(kHca, 10));
+  Write("{resourceName: hca, unit: deviceShare, rdmaHcaMax: 205000}");
+  Reload();
+  EXPECT_THAT(Readyz(), HasSubstr("the largest rdmaHcaMax that fits is 1"));
+  EXPECT_EQ(kubelet_.resource(kHca)->healthy.size(), 10u);
 }
 
 TEST_F(ReloadTest, CdiSpecificationsFollow) {
@@ -251,7 +337,9 @@ TEST_F(ReloadTest, CdiSpecificationsFollow) {
   for (const auto& entry :
        std::filesystem::directory_iterator(node_.tree().path("cdi")))
     files.push_back(entry.path().filename());
-  EXPECT_THAT(files, testing::ElementsAre(HasSubstr("new")));
+  // The other one may be in use: the kubelet cannot be asked here.
+  EXPECT_THAT(
+      files, testing::UnorderedElementsAre(HasSubstr("new"), HasSubstr("hca")));
   const auto pod = kubelet_.Allocate("pod", {{"rdma/new", 1}});
   ASSERT_TRUE(pod.ok());
   EXPECT_THAT(pod->cdi_devices,

@@ -258,6 +258,40 @@ TEST_F(DiscoveryTest, NetdevsOfManyGidsWithoutRepeats) {
   EXPECT_THAT(Only().ports[0].netdevs, ElementsAre("eth0", "eth0.100"));
 }
 
+TEST_F(DiscoveryTest, AQuickReadGoesToTheFirstGapAfterWhatIsKnown) {
+  fakes::SysfsFakeDevice device = fakes::SysfsRxe("rxe0", "eth0");
+  device.ports[0].gid_table_length = 300;
+  device.ports[0].gids.push_back({16, "x", "RoCE v2", "eth0.1"});
+  device.ports[0].gids.push_back({200, "x", "RoCE v2", "eth0.2"});
+  sysfs_.AddDevice(device);
+  auto quick = [this](const Discovery::Known& known) {
+    const auto devices = discovery_.DevicesQuickly(known);
+    EXPECT_TRUE(devices.ok() && devices->size() == 1u) << devices.status();
+    return devices->at(0);
+  };
+  EXPECT_THAT(quick({}).ports[0].netdevs, ElementsAre("eth0", "eth0.1"));
+  EXPECT_EQ(quick({}).ports[0].gid_table_length, 300u);
+  const SysfsDevice known = Only();
+  EXPECT_THAT(known.ports[0].netdevs, ElementsAre("eth0", "eth0.1", "eth0.2"));
+  EXPECT_EQ(quick({{"rxe0", &known}}).ports[0].gids, known.ports[0].gids);
+  // What is known is read anew; and what comes right after it, too.
+  sysfs_.ClearGid("rxe0", 1, 16);
+  sysfs_.SetGid("rxe0", 1, {216, "x", "RoCE v2", "eth0.3"});
+  EXPECT_THAT(quick({{"rxe0", &known}}).ports[0].netdevs,
+              ElementsAre("eth0", "eth0.2", "eth0.3"));
+}
+
+TEST_F(DiscoveryTest, TellsHowLongAGidTableIs) {
+  for (const int length : {0, 1, 2, 3, 7, 8, 9, 255, 256}) {
+    fakes::SysfsFakeDevice device = fakes::SysfsRxe("rxe0", "eth0");
+    device.ports[0].gid_table_length = length;
+    device.ports[0].gids.clear();
+    sysfs_.AddDevice(device);
+    EXPECT_EQ(Only().ports[0].gid_table_length, static_cast<uint32_t>(length));
+    sysfs_.RemoveDevice("rxe0");
+  }
+}
+
 TEST_F(DiscoveryTest, ChangesShow) {
   sysfs_.AddDevice(fakes::SysfsRxe("rxe0", "eth0"));
   sysfs_.SetPortState("rxe0", 1, 1);

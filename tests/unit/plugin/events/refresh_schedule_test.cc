@@ -75,12 +75,13 @@ TEST_F(RefreshScheduleTest, AnEventIsLookedAtNowAndAgain) {
   RunUntil(100ms);
   Event(100ms);
   constexpr auto kCause = RefreshCause::kRtnetlink;
-  EXPECT_THAT(RunUntil(400ms), ElementsAre(Did{100ms, Step::kLook, kCause},
-                                           Did{105ms, Step::kLook, kCause},
-                                           Did{120ms, Step::kLook, kCause},
-                                           Did{130ms, Step::kScan, kCause},
-                                           Did{160ms, Step::kLook, kCause},
-                                           Did{300ms, Step::kLook, kCause}));
+  EXPECT_THAT(
+      RunUntil(400ms),
+      ElementsAre(
+          Did{100ms, Step::kLook, kCause}, Did{105ms, Step::kLook, kCause},
+          Did{110ms, Step::kLook, kCause}, Did{120ms, Step::kLook, kCause},
+          Did{130ms, Step::kScan, kCause}, Did{140ms, Step::kLook, kCause},
+          Did{180ms, Step::kLook, kCause}, Did{300ms, Step::kLook, kCause}));
 }
 
 TEST_F(RefreshScheduleTest, AStormIsCoalesced) {
@@ -106,6 +107,23 @@ TEST_F(RefreshScheduleTest, AScanBeforeTheEventsTimeIsFollowedByAnother) {
   size_t scans = 0;
   for (const Did& did : RunUntil(1000ms)) scans += did.step == Step::kScan;
   EXPECT_EQ(scans, 1u);
+}
+
+TEST_F(RefreshScheduleTest, AGlanceIsFollowedByAScan) {
+  // After an event: by the event's.
+  RunUntil(100ms);
+  Event(100ms, RefreshCause::kUevents);
+  schedule_.Glanced(At(145ms));
+  const auto due = schedule_.Take(At(146ms));
+  ASSERT_TRUE(due);
+  EXPECT_EQ(due->step, Step::kScan);
+  EXPECT_EQ(due->cause, RefreshCause::kUevents);
+  RunUntil(1000ms);
+  // By the clock: by one of its own.
+  schedule_.Glanced(At(1000ms));
+  EXPECT_EQ(schedule_.next(), At(1030ms));
+  EXPECT_EQ(schedule_.Take(At(1030ms))->step, Step::kScan);
+  EXPECT_EQ(schedule_.Take(At(1030ms))->cause, RefreshCause::kLook);
 }
 
 TEST_F(RefreshScheduleTest, WhatIsHeldBackIsToldInTime) {
