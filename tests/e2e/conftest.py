@@ -34,16 +34,24 @@ def install(cluster):
     wait_until(lambda: cluster.resources() == RESOURCES, "the node has Purser's resources", 30)
 
 
+def await_quiet(cluster):
+    """Until the pods of earlier tests are gone, with what they held of the node: for tests that measure the node or need all of its units."""
+    wait_until(lambda: not [pod for pod in cluster.get("pods", "--all-namespaces")["items"] if "deletionTimestamp" in pod["metadata"]],
+               "no pod is terminating", 300)
+
+
 @pytest.fixture(scope="session")
 def purser(cluster):
     """The cluster with Purser on it. It stays for the next file's tests."""
     install(cluster)
+    await_quiet(cluster)
     return cluster
 
 
 @contextlib.contextmanager
 def a_namespace(cluster, name, level="restricted"):
-    """A namespace that enforces a level of the Pod Security Standards; gone, with all in it, afterwards."""
+    """A namespace that enforces a level of the Pod Security Standards; afterwards it goes, with all in it, beside what follows: see
+    await_quiet()."""
     name = f"{name}-{secrets.token_hex(2)}"
     cluster.kubectl("create", "namespace", name)
     cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=" + level)
@@ -52,7 +60,8 @@ def a_namespace(cluster, name, level="restricted"):
     try:
         yield name
     finally:
-        cluster.kubectl("delete", "deployments,jobs,pods", "--all", "--namespace", name, "--wait", "--timeout=300s", timeout=330)
+        cluster.kubectl("delete", "deployments,jobs", "--all", "--namespace", name, "--wait=false")
+        cluster.kubectl("delete", "pods", "--all", "--namespace", name, "--now", "--wait=false")
         cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
@@ -90,7 +99,7 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if not report.failed or "cluster" not in item.funcargs:
         return
-    namespaces = [PURSER_NAMESPACE] + [item.funcargs[name] for name in ("namespace", "neighbourhood") if name in item.funcargs]
+    namespaces = [PURSER_NAMESPACE] + [item.funcargs[name] for name in ("namespace", "neighbourhood", "host_network") if name in item.funcargs]
     started = time.monotonic()
     try:
         for title, text in show(item.funcargs["cluster"], namespaces):

@@ -61,11 +61,19 @@ def one_pod_of_all():
     return pod
 
 
+def deaf_pod():
+    """Its application has no volume to find the sidecar in."""
+    pod = pods.sidecar_pod("deaf", units=4, command=["purser", "budget"])
+    pods.application_of(pod).pop("volumeMounts")
+    return pod
+
+
 @pytest.fixture(scope="module")
 def neighbourhood(purser):
-    """A namespace with a pod that is right and holds queue pairs, and beside it all that are wrong."""
+    """A namespace with a pod that is right and holds queue pairs, and beside it all that are wrong, which start together."""
     with a_namespace(purser, "bad-input") as name:
-        purser.apply(pods.sidecar_pod("right", command=["purser", "qp", "create", "--count", "3"]), one_pod_of_all(), namespace=name)
+        right = pods.sidecar_pod("right", command=["purser", "qp", "create", "--count", "3"])
+        purser.apply(right, one_pod_of_all(), changed(pods.sidecar_pod("no-units"), WRONG["no-units"][0]), deaf_pod(), namespace=name)
         purser.await_pod("right", name)
         yield name
 
@@ -137,8 +145,7 @@ def test_a_sidecar_that_cannot_do_its_work_says_why(purser, neighbourhood, name)
 
 def test_an_application_does_not_start_without_its_budget(purser, neighbourhood):
     """Its pod is not ready, is told so in an event, and goes on trying."""
-    change, code, words = WRONG["no-units"]
-    purser.apply(changed(pods.sidecar_pod("no-units"), change), namespace=neighbourhood)
+    _, code, words = WRONG["no-units"]
     end = wait_until(lambda: end_of_sidecar(purser, "no-units", neighbourhood), "the sidecar has ended", 300)
     assert end["exitCode"] == code and all(word in end["message"] for word in words), end
 
@@ -165,9 +172,6 @@ def test_a_fraction_of_a_unit_is_refused_by_the_api_server(purser, neighbourhood
 
 
 def test_an_application_without_the_volume_is_told_so(purser, neighbourhood):
-    pod = pods.sidecar_pod("deaf", units=4, command=["purser", "budget"])
-    pods.application_of(pod).pop("volumeMounts")
-    purser.apply(pod, namespace=neighbourhood)
     purser.await_pod("deaf", neighbourhood, phase="Failed")
     assert purser.pod("deaf", neighbourhood)["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
     log = purser.logs("deaf", neighbourhood, "application")
@@ -188,7 +192,7 @@ def test_the_rest_of_the_node_is_unharmed(purser, neighbourhood):
     assert purser.plugin_pod()["status"]["containerStatuses"][0]["ready"]
     purser.apply(pods.sidecar_pod("another", units=900), namespace=neighbourhood)
     purser.await_pod("another", neighbourhood)
-    purser.kubectl("delete", "pod", "another", "--namespace", neighbourhood, "--wait=false")
+    purser.kubectl("delete", "pod", "another", "--namespace", neighbourhood, "--now", "--wait=false")
 
 
 def second_plugin(cluster, namespace):

@@ -29,5 +29,5 @@ def test_more_than_is_left_waits_until_there_is_room(purser, namespace):
 
     wait_until(refused, "the scheduler says why it waits", 30)
     assert purser.pod("second", namespace)["status"]["phase"] == "Pending"
-    purser.kubectl("delete", "pod", "first", "--namespace", namespace)
+    purser.kubectl("delete", "pod", "first", "--namespace", namespace, "--now")
     purser.await_pod("second", namespace)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reason for Purser: what a pod within all its limits does to a node, and what becomes of it when it asks the sidecar."""
 
+import conftest
 import contrast
 from contrast import MIB
 
@@ -20,6 +21,7 @@ def test_with_purser_the_application_is_refused_at_its_budget_and_nobody_is_kill
 
 
 def test_without_purser_the_neighbour_dies_while_the_kubelets_figure_does_not_move(purser, namespace):
+    conftest.await_quiet(purser)
     samples, neighbour, killed = contrast.without_purser(purser, namespace)
     alive = [sample for sample in samples if sample.neighbour_processes]
     # The kernel has lost what the kubelet still believes to have.

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import conftest
 import examples
 
 MIB = 2**20
@@ -39,7 +40,15 @@ def check(cluster, server, client, namespace, record_property):
     assert cluster.warnings(namespace) == []
 
 
-def test_two_pods_exchange_64_mib_on_pod_networks(purser, namespace, record_property):
+@pytest.fixture(scope="module")
+def host_network(purser):
+    """A namespace with the pair on the host network, which moves its data beside the other test's."""
+    with conftest.a_namespace(purser, "host-network", "privileged") as name:
+        apply(purser, examples.text("ping-pair-host-network"), name)
+        yield name
+
+
+def test_two_pods_exchange_64_mib_on_pod_networks(purser, host_network, namespace, record_property):
     manifest = examples.text("ping-pair")
     apply(purser, manifest, namespace, "side=server")
     server = purser.await_pod("ping-server", namespace)
@@ -51,9 +60,7 @@ def test_two_pods_exchange_64_mib_on_pod_networks(purser, namespace, record_prop
     assert client["status"]["podIP"] not in (server["status"]["podIP"], server["status"]["hostIP"])
 
 
-@pytest.mark.parametrize("namespace", ["privileged"], indirect=True, ids=[""])
-def test_two_pods_exchange_64_mib_on_the_host_network(purser, namespace, record_property):
-    apply(purser, examples.text("ping-pair-host-network"), namespace)
-    check(purser, "ping-host-server", "ping-host-client", namespace, record_property)
-    client = purser.pod("ping-host-client", namespace)
+def test_two_pods_exchange_64_mib_on_the_host_network(purser, host_network, record_property):
+    check(purser, "ping-host-server", "ping-host-client", host_network, record_property)
+    client = purser.pod("ping-host-client", host_network)
     assert client["status"]["podIP"] == client["status"]["hostIP"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """manifests/examples as they are. (The ping pairs: test_data.py; the application without Purser: test_contrast.py.)"""
 
+import conftest
 import examples
 from kube import total, value, wait_until
 
@@ -36,6 +37,7 @@ def out_of_memory_kills(cluster):
 
 def test_a_queue_hungry_application_is_refused_at_its_budget_and_goes_on(purser, namespace, record_property):
     """300 MiB of the node's memory, then the refusal; the application keeps what it has, and its neighbour notices nothing."""
+    conftest.await_quiet(purser)
     budget = 300 * MIB
     kills, areas = out_of_memory_kills(purser), purser.queue_areas()
     purser.kubectl("apply", "--namespace", namespace, "-f", examples.DIRECTORY / "sidecar-snippet.yaml")
@@ -91,5 +93,6 @@ def test_a_queue_hungry_application_is_refused_at_its_budget_and_goes_on(purser,
     assert purser.warnings(namespace) == []
 
     # With the pods their queues are gone.
-    purser.kubectl("delete", "deployment,pod", "--all", "--namespace", namespace, "--wait", "--timeout=300s", timeout=330)
+    purser.kubectl("delete", "deployment", "--all", "--namespace", namespace)
+    purser.kubectl("delete", "pod", "--all", "--namespace", namespace, "--now", "--wait", "--timeout=300s", timeout=330)
     wait_until(lambda: purser.queue_areas() == areas, "the node has its memory back", 10)

@@ -3,8 +3,10 @@
 
 import re
 
+import conftest
 import node
 import pods
+import pytest
 import yaml
 from kube import total, value, wait_until
 
@@ -59,11 +61,19 @@ def await_pressure(cluster, namespace, state):
     wait_until(lambda: pressure(cluster, namespace) == state, f"the pressure on the node is {state}", 60)
 
 
+@pytest.fixture(scope="module")
+def namespace(purser):
+    """One with the pods of both tests, which start together."""
+    with conftest.a_namespace(purser, "pressure") as name:
+        app, config = with_config(pods.sidecar_pod("app", units=8))
+        resized = pods.sidecar_pod("resized", command=["purser", "qp", "create", "--count", "3"])
+        purser.apply(config, app, filler(), resized, namespace=name)
+        for pod in ("app", "filler", "resized"):
+            purser.await_pod(pod, name)
+        yield name
+
+
 def test_a_pod_at_its_budget_while_another_fills_the_node(purser, namespace):
-    app, config = with_config(pods.sidecar_pod("app", units=8))
-    purser.apply(config, app, filler(), namespace=namespace)
-    purser.await_pod("app", namespace)
-    purser.await_pod("filler", namespace)
     assert pressure(purser, namespace) == 0
     # At its budget: not one more of these in its class.
     assert create(purser, namespace, "--count", "1000", "--send-wr", "1024").returncode == 3
@@ -93,19 +103,16 @@ def test_a_pod_at_its_budget_while_another_fills_the_node(purser, namespace):
 
 
 def test_a_memory_limit_that_is_changed_in_place_is_followed(purser, namespace):
-    purser.apply(pods.sidecar_pod("app", command=["purser", "qp", "create", "--count", "3"]), namespace=namespace)
-    purser.await_pod("app", namespace)
-
     def budget():
-        return value(purser.sidecar_metrics("app", namespace), "purser_queue_memory_budget_bytes", source="cgroup", charged_to="container")
+        return value(purser.sidecar_metrics("resized", namespace), "purser_queue_memory_budget_bytes", source="cgroup", charged_to="container")
 
     assert budget() == 24 * MIB
-    cgroup = purser.node(f"dirname $(grep -l ^{node.process(purser, 'app', namespace, 'purser-sidecar')}$ "
+    cgroup = purser.node(f"dirname $(grep -l ^{node.process(purser, 'resized', namespace, 'purser-sidecar')}$ "
                          "$(find /sys/fs/cgroup/kubepods -name cgroup.procs))").strip()
-    address = purser.pod("app", namespace)["status"]["podIP"] + ":9837"
+    address = purser.pod("resized", namespace)["status"]["podIP"] + ":9837"
     for mebibytes in (96, 40):
         resources = {kind: {"memory": f"{mebibytes}Mi"} for kind in ("requests", "limits")}
-        purser.kubectl("patch", "pod", "app", "--namespace", namespace, "--subresource=resize", "--patch-file=/dev/stdin",
+        purser.kubectl("patch", "pod", "resized", "--namespace", namespace, "--subresource=resize", "--patch-file=/dev/stdin",
                        stdin=yaml.safe_dump({"spec": {"initContainers": [{"name": "purser-sidecar", "resources": resources}]}}))
         took = float(node.measure(purser, f"""
             until [ "$(cat {cgroup}/memory.max)" = {mebibytes * MIB} ]; do sleep 0.05; done
@@ -115,4 +122,4 @@ def test_a_memory_limit_that_is_changed_in_place_is_followed(purser, namespace):
         print(f"a limit of {mebibytes} MiB was followed after {took:.1f} s")
         assert took <= 2
     assert set(node.restarts(purser, namespace).values()) == {0}
-    assert total(purser.sidecar_metrics("app", namespace), "purser_queue_pairs") == 3
+    assert total(purser.sidecar_metrics("resized", namespace), "purser_queue_pairs") == 3

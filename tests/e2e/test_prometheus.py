@@ -3,9 +3,17 @@
 
 import pytest
 
+import conftest
 import pods
 from kube import ROOT, wait_until
 from prometheus import Prometheus, promtool
+
+
+@pytest.fixture(scope="module")
+def namespace(purser):
+    """One whose pod, "app", the tests share."""
+    with conftest.a_namespace(purser, "prometheus") as name:
+        yield name
 
 
 @pytest.fixture
@@ -76,9 +84,7 @@ def test_prometheus_answers_every_query_of_the_dashboard(purser, prometheus, nam
 
 
 def test_promtool_finds_nothing_wrong(purser, namespace):
-    purser.apply(pods.sidecar_pod("app"), namespace=namespace)
-    purser.await_pod("app", namespace)
-    use(purser, namespace)
+    """In what plugin and sidecar show after that use."""
     addresses = {"plugin": purser.plugin_pod()["status"]["podIP"] + ":9836", "sidecar": purser.pod("app", namespace)["status"]["podIP"] + ":9837"}
     for name, address in addresses.items():
         text = purser.node(f"curl -sf --max-time 10 http://{address}/metrics")
