@@ -39,6 +39,8 @@ Works in this chart and in one that has it as a dependency (named purser, device
   startupProbe:
     # It waits by itself, so that no look comes too early (each would be an event of type Warning).
     exec: {command: [purser, --wait, "30", --rpc-timeout, "20", budget]}
+    # The kubelet first looks before the container runs, and then again after this.
+    periodSeconds: 1
     timeoutSeconds: 60
   livenessProbe:
     # Patient, since a restart costs the pod its queue pairs.
