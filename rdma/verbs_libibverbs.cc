@@ -319,12 +319,27 @@ class Libibverbs final : public Verbs {
     return qp;
   }
 
+  // libibverbs looks for the node elsewhere when it may not be opened where it
+  // should be, and then says that there is none.
+  static absl::Status WhyNot(const std::string& what, const ibv_device* device,
+                             const absl::Status& said) {
+    const std::string node =
+        fmt::format("/dev/infiniband/{}", device->dev_name);
+    const int fd = open(node.c_str(), O_RDWR | O_CLOEXEC);
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    return fd < 0 && (error == EPERM || error == EACCES) ? StatusOf(error, what)
+                                                         : said;
+  }
+
   static absl::StatusOr<ibv_context*> Open(ibv_device* device) {
     const std::string what =
         fmt::format("ibv_open_device {} (/dev/infiniband/{})", device->name,
                     device->dev_name);
     absl::StatusOr<ibv_context*> context =
         Pointer(what, [&] { return ibv_open_device(device); });
+    if (!context.ok() && ErrnoOf(context.status()) == ENOENT)
+      return WhyNot(what, device, context.status());
     if (!context.ok()) return context;
     if (absl::Status status = MakeNonBlocking((*context)->async_fd, what);
         !status.ok()) {
