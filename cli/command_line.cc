@@ -156,6 +156,15 @@ CLI::App* AddCreate(CLI::App& qp, CreateCommand& create, Caps& caps) {
   app->add_option("--least-recv-wr", caps.least_recv_wr,
                   "The same for --recv-wr");
   AddSendOps(*app, create.send_operations);
+  app->add_option("--completion-queue", create.completion_queue,
+                  "\"own\", or the name of one that all of this client share "
+                  "that name it (default: whichever costs least)");
+  app->add_option("--srq-wr", create.shared_receive_queue.max_wr,
+                  "Receives from one shared receive queue for all, max_wr, "
+                  "instead of --recv-wr");
+  app->add_option("--srq-sge", create.shared_receive_queue.max_sge,
+                  "Its max_sge")
+      ->capture_default_str();
   AddDevice(*app, create.device);
   app->add_option("--name", create.name,
                   "Name of this client in logs and listings")

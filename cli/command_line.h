@@ -24,7 +24,11 @@ struct CreateCommand {
   std::string class_name;
   std::optional<v1::Capabilities> least;
   std::vector<v1::SendOpcode> send_operations;  // empty: any
-  std::string device;                           // empty: the sidecar's first
+  std::string completion_queue;  // "own", a name to share; empty: cheapest
+  // Of a shared receive queue for all; max_wr 0: receives of their own.
+  queue_memory::SharedReceiveQueueRequest shared_receive_queue{.max_wr = 0,
+                                                               .max_sge = 1};
+  std::string device;  // empty: the sidecar's first
   std::string name = "purser";
   uint32_t count = 1;
   bool detach = false;

@@ -76,6 +76,20 @@ int Create(const CreateCommand& command, client::Client& client,
   spec.class_name = command.class_name;
   spec.least = command.least;
   spec.send_operations = command.send_operations;
+  if (command.completion_queue == "own")
+    spec.completion_queue.set_own(true);
+  else if (!command.completion_queue.empty())
+    spec.completion_queue.set_shared(command.completion_queue);
+  if (command.shared_receive_queue.max_wr > 0) {
+    const auto queue =
+        client.CreateSharedReceiveQueue(command.shared_receive_queue.max_wr,
+                                        command.shared_receive_queue.max_sge,
+                                        command.device, command.class_name);
+    if (!queue.ok()) return Fail(queue.status(), environment);
+    spec.shared_receive_queue_id = queue->id();
+    spec.cap.clear_max_recv_wr();
+    spec.cap.clear_max_recv_sge();
+  }
   spec.detached = command.detach;
 
   std::vector<client::QueuePair> held;

@@ -46,6 +46,10 @@ absl::StatusOr<QueuePair> Client::CreateQueuePair(const QueuePairSpec& spec) {
   request.set_class_(spec.class_name);
   if (spec.least) *request.mutable_least() = *spec.least;
   request.set_detached(spec.detached);
+  if (spec.completion_queue.choice_case() !=
+      v1::CompletionQueueChoice::CHOICE_NOT_SET)
+    *request.mutable_completion_queue() = spec.completion_queue;
+  request.set_shared_receive_queue_id(spec.shared_receive_queue_id);
   request.mutable_send_operations()->Add(spec.send_operations.begin(),
                                          spec.send_operations.end());
   PURSER_ASSIGN_OR_RETURN(
@@ -87,6 +91,45 @@ absl::StatusOr<uint64_t> Client::Destroy(uint64_t id) {
 absl::StatusOr<v1::GetBudgetResponse> Client::Budget() {
   return connection_->Call("GetBudget", &Stub::GetBudget,
                            v1::GetBudgetRequest());
+}
+
+absl::StatusOr<v1::GetStatusResponse> Client::SidecarStatus() {
+  return connection_->Call("GetStatus", &Stub::GetStatus,
+                           v1::GetStatusRequest());
+}
+
+absl::StatusOr<v1::SharedReceiveQueue> Client::CreateSharedReceiveQueue(
+    uint32_t max_wr, uint32_t max_sge, const std::string& device,
+    const std::string& class_name) {
+  v1::CreateSharedReceiveQueueRequest request;
+  request.set_max_wr(max_wr);
+  request.set_max_sge(max_sge);
+  request.set_device(device);
+  request.set_class_(class_name);
+  PURSER_ASSIGN_OR_RETURN(
+      v1::CreateSharedReceiveQueueResponse response,
+      connection_->Call("CreateSharedReceiveQueue",
+                        &Stub::CreateSharedReceiveQueue, std::move(request)));
+  return std::move(*response.mutable_shared_receive_queue());
+}
+
+absl::StatusOr<v1::PostResponse> Client::PostSharedReceive(
+    uint64_t id, std::span<const v1::ReceiveWorkRequest> requests) {
+  v1::PostReceiveRequest request;
+  request.set_shared_receive_queue_id(id);
+  request.mutable_work_requests()->Add(requests.begin(), requests.end());
+  return connection_->Call("PostReceive", &Stub::PostReceive,
+                           std::move(request));
+}
+
+absl::StatusOr<uint64_t> Client::DestroySharedReceiveQueue(uint64_t id) {
+  v1::DestroySharedReceiveQueueRequest request;
+  request.set_id(id);
+  PURSER_ASSIGN_OR_RETURN(
+      v1::DestroySharedReceiveQueueResponse response,
+      connection_->Call("DestroySharedReceiveQueue",
+                        &Stub::DestroySharedReceiveQueue, std::move(request)));
+  return response.returned_bytes();
 }
 
 absl::StatusOr<v1::RegisterMemoryResponse> Client::RegisterMemory(

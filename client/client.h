@@ -27,6 +27,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,22 @@ class Client {
   // the budget.
   absl::StatusOr<uint64_t> Destroy(uint64_t id);
   absl::StatusOr<v1::GetBudgetResponse> Budget();
+
+  // Clients, classes, shared queues: what `purser top` shows.
+  absl::StatusOr<v1::GetStatusResponse> SidecarStatus();
+
+  // Receives that several queue pairs of this client share
+  // (QueuePairSpec::shared_receive_queue_id). Each completes on the queue pair
+  // that it serves. Ends with this client at the latest; queue pairs that use
+  // it must be destroyed before. `device` and `class_name` as QueuePairSpec's.
+  absl::StatusOr<v1::SharedReceiveQueue> CreateSharedReceiveQueue(
+      uint32_t max_wr, uint32_t max_sge, const std::string& device = {},
+      const std::string& class_name = {});
+  // As QueuePair::PostReceive().
+  absl::StatusOr<v1::PostResponse> PostSharedReceive(
+      uint64_t id, std::span<const v1::ReceiveWorkRequest> requests);
+  // Returns the bytes that went back to the budget.
+  absl::StatusOr<uint64_t> DestroySharedReceiveQueue(uint64_t id);
 
   // A range of a file in the shared volume; SharedRegion does all of it.
   // `path`: relative to the volume; `access`: bits of Access.

@@ -35,6 +35,11 @@ struct QueuePairSpec {
   // All that it will post; empty: anything. Some providers then make smaller
   // send rings (mlx5: up to 3.6 times). Posting another one fails.
   std::vector<v1::SendOpcode> send_operations;
+  // Nothing set: whichever completion queue costs least; `own`, or `shared`
+  // with all queue pairs of this client that name it.
+  v1::CompletionQueueChoice completion_queue;
+  // Client::CreateSharedReceiveQueue's; `cap` then has no receives. 0: none.
+  uint64_t shared_receive_queue_id = 0;
   // Outlives this client, until Client::Destroy() or the sidecar's end.
   bool detached = false;
 };

@@ -110,7 +110,21 @@ ShareRefusal Accounts::JudgeAll(const Owner& owner,
   return all;
 }
 
-Accounts::Result Accounts::Reserve(const Owner& owner, ledger::Charge charge) {
+// What is no queue pair is more or less of what the sidecar holds already.
+ledger::ReserveResult Accounts::Take(ledger::Charge charge, Held held) {
+  return held == Held::kQueuePair ? ledger_.Reserve(charge)
+                                  : ledger_.Commit({}, charge);
+}
+
+void Accounts::GiveBack(ledger::Charge charge, Held held) {
+  if (held == Held::kQueuePair)
+    ledger_.Release(charge);
+  else
+    ledger_.Commit(charge, {});
+}
+
+Accounts::Result Accounts::Reserve(const Owner& owner, ledger::Charge charge,
+                                   Held held) {
   std::lock_guard lock(mutex_);
   Result result;
   // A ledger that finds more room than was seen has returned the leases of the
@@ -118,13 +132,13 @@ Accounts::Result Accounts::Reserve(const Owner& owner, ledger::Charge charge) {
   for (int tries = 0; tries < 2; ++tries) {
     result.share = JudgeAll(owner, charge);
     if (result.share.kind != Kind::kNone) return result;
-    result.ledger = ledger_.Reserve(charge);
+    result.ledger = Take(charge, held);
     if (!result.ledger.ok()) return result;
     if (result.share.needed <= result.share.allowed) {
       Add(owner, charge);
       return result;
     }
-    ledger_.Release(charge);
+    GiveBack(charge, held);
   }
   result.share.kind = Kind::kPromised;
   return result;
@@ -139,9 +153,9 @@ bool Accounts::Commit(const Owner& owner, ledger::Charge reserved,
   return true;
 }
 
-void Accounts::Release(const Owner& owner, ledger::Charge charge) {
+void Accounts::Release(const Owner& owner, ledger::Charge charge, Held held) {
   std::lock_guard lock(mutex_);
-  ledger_.Release(charge);
+  GiveBack(charge, held);
   Subtract(owner, charge);
 }
 

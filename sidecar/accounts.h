@@ -27,6 +27,12 @@ struct Owner {
   std::string client;  // its name
 };
 
+// What bytes are held for.
+enum class Held {
+  kQueuePair,  // counted against rdma/qp units, too
+  kQueue,      // a queue that queue pairs share
+};
+
 // Bytes of the tighter bound.
 struct ClassUse {
   std::string name;
@@ -57,11 +63,13 @@ class Accounts {
       return ledger.ok() && share.kind == ShareRefusal::Kind::kNone;
     }
   };
-  Result Reserve(const Owner& owner, ledger::Charge charge);
+  Result Reserve(const Owner& owner, ledger::Charge charge,
+                 Held held = Held::kQueuePair);
   // As the ledger's. What really was allocated is not measured by shares again.
   bool Commit(const Owner& owner, ledger::Charge reserved,
               ledger::Charge actual);
-  void Release(const Owner& owner, ledger::Charge charge);
+  void Release(const Owner& owner, ledger::Charge charge,
+               Held held = Held::kQueuePair);
 
   // What the owner could reserve now.
   queue_memory::Headroom HeadroomOf(const Owner& owner) const;
@@ -88,6 +96,9 @@ class Accounts {
   ShareRefusal Judge(const Owner& owner, uint64_t needed,
                      const Basis& basis) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // In the ledger.
+  ledger::ReserveResult Take(ledger::Charge charge, Held held);
+  void GiveBack(ledger::Charge charge, Held held);
   void Add(const Owner& owner, ledger::Charge charge)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Subtract(const Owner& owner, ledger::Charge charge)

@@ -7,6 +7,7 @@
 
 #include "ledger/purser_ledger_layout.h"
 #include "queue_memory/fit.h"
+#include "sidecar/admission_checks.h"
 #include "sidecar/admission_refusal.h"
 #include "spdlog/fmt/fmt.h"
 
@@ -17,126 +18,6 @@ using queue_memory::QueuePairRequest;
 
 uint64_t LimitOf(const Bound* bound) {
   return bound == nullptr ? ledger::kUnlimited : bound->limit_bytes;
-}
-
-// What verbs would take and no application can mean: zero is also what a field
-// that was left out looks like.
-std::optional<Refusal> CheckSense(const std::string& what,
-                                  const QueuePairRequest& request) {
-  if (request.max_send_wr == 0 && request.max_recv_wr == 0 && !request.uses_srq)
-    return InvalidRequest(
-        what,
-        "max_send_wr and max_recv_wr are both 0, so nothing can be posted",
-        "ask for at least one work request on one side");
-  if (request.max_send_wr > 0 && request.max_send_sge == 0 &&
-      request.max_inline_data == 0)
-    return InvalidRequest(what, "max_send_sge is 0, so no send can carry data",
-                          "ask for max_send_sge >= 1");
-  if (request.max_recv_wr > 0 && request.max_recv_sge == 0 && !request.uses_srq)
-    return InvalidRequest(what,
-                          "max_recv_sge is 0, so no receive can carry data",
-                          "ask for max_recv_sge >= 1");
-  return std::nullopt;
-}
-
-// The limits that ibv_query_device names.
-std::optional<Refusal> CheckDeviceAttributes(const std::string& what,
-                                             const DeviceTraits& device,
-                                             const QueuePairRequest& request,
-                                             uint64_t live_queue_pairs) {
-  const queue_memory::DeviceLimits& limits = device.limits;
-  if (device.max_qp != 0 && live_queue_pairs >= device.max_qp)
-    return OverDeviceLimit(
-        what, "queue pair number", live_queue_pairs + 1, "max_qp",
-        device.max_qp,
-        "destroy queue pairs that are not needed, or use another device");
-
-  struct Check {
-    const char* field;
-    uint64_t asked;
-    const char* limit;
-    uint32_t allowed;
-  };
-  const uint32_t recv_wr = request.uses_srq ? 0 : request.max_recv_wr;
-  const uint32_t recv_sge = request.uses_srq ? 0 : request.max_recv_sge;
-  for (const Check& check : {
-           Check{"max_send_wr", request.max_send_wr, "max_qp_wr",
-                 limits.max_qp_wr},
-           Check{"max_recv_wr", recv_wr, "max_qp_wr", limits.max_qp_wr},
-           Check{"max_send_sge", request.max_send_sge, "max_sge",
-                 limits.max_sge},
-           Check{"max_recv_sge", recv_sge, "max_sge", limits.max_sge},
-       }) {
-    if (check.allowed != 0 && check.asked > check.allowed)
-      return OverDeviceLimit(
-          what, check.field, check.asked, check.limit, check.allowed,
-          fmt::format("ask for {} <= {}", check.field, check.allowed));
-  }
-  // Its one completion queue must take a completion of each.
-  const uint64_t completions = uint64_t{request.max_send_wr} + recv_wr;
-  if (limits.max_cqe != 0 && completions > limits.max_cqe)
-    return OverDeviceLimit(
-        what, "max_send_wr + max_recv_wr", completions, "max_cqe",
-        limits.max_cqe,
-        fmt::format("ask for max_send_wr + max_recv_wr <= {}", limits.max_cqe));
-  return std::nullopt;
-}
-
-std::string MismatchOf(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe,
-                       bool contradicted) {
-  struct Check {
-    const char* field;
-    uint32_t asked, granted;
-  };
-  const QueuePairRequest& asked = grant.request;
-  const bool sends = asked.max_send_wr > 0;
-  const bool receives = asked.max_recv_wr > 0 && !asked.uses_srq;
-  std::string list;
-  for (const Check& check : {
-           Check{"max_send_wr", asked.max_send_wr, cap.max_send_wr},
-           Check{"max_send_sge", sends ? asked.max_send_sge : 0,
-                 cap.max_send_sge},
-           Check{"max_inline_data", sends ? asked.max_inline_data : 0,
-                 cap.max_inline_data},
-           Check{"max_recv_wr", receives ? asked.max_recv_wr : 0,
-                 cap.max_recv_wr},
-           Check{"max_recv_sge", receives ? asked.max_recv_sge : 0,
-                 cap.max_recv_sge},
-           Check{"cqe", grant.cqe, cqe},
-       }) {
-    if (check.granted < check.asked)
-      list += fmt::format("; {} {} granted of {} asked", check.field,
-                          check.granted, check.asked);
-  }
-  if (contradicted)
-    list += fmt::format(
-        "; written back {}/{} send, {}/{} receive, {} bytes inline, {} cqe do "
-        "not fit the rings predicted",
-        cap.max_send_wr, cap.max_send_sge, cap.max_recv_wr, cap.max_recv_sge,
-        cap.max_inline_data, cqe);
-  if (list.empty()) return list;
-  return Describe(grant.device, asked) + ": " + list.substr(2);
-}
-
-// What would have had to be asked, where more was written back than predicted.
-uint32_t Asked(uint32_t asked, uint32_t predicted, uint32_t written_back) {
-  return written_back > predicted ? std::max(asked, written_back) : asked;
-}
-
-QueuePairRequest AtCapacities(const Grant& grant, const ibv_qp_cap& cap) {
-  const queue_memory::QueueMemory& predicted = grant.predicted;
-  QueuePairRequest request = grant.request;
-  request.max_send_wr =
-      Asked(request.max_send_wr, predicted.cap_send_wr, cap.max_send_wr);
-  request.max_send_sge =
-      Asked(request.max_send_sge, predicted.cap_send_sge, cap.max_send_sge);
-  request.max_inline_data = Asked(
-      request.max_inline_data, predicted.cap_inline_data, cap.max_inline_data);
-  request.max_recv_wr =
-      Asked(request.max_recv_wr, predicted.cap_recv_wr, cap.max_recv_wr);
-  request.max_recv_sge =
-      Asked(request.max_recv_sge, predicted.cap_recv_sge, cap.max_recv_sge);
-  return request;
 }
 
 }  // namespace
@@ -163,36 +44,6 @@ const char* RefusalReasonName(RefusalReason reason) {
 
 ledger::Charge ToLedger(queue_memory::Charge charge) {
   return {.container = charge.container, .node = charge.node};
-}
-
-Lease::Lease(std::shared_ptr<Accounts> accounts, Owner owner,
-             ledger::Charge charge)
-    : accounts_(std::move(accounts)),
-      owner_(std::move(owner)),
-      charge_(charge) {}
-
-Lease::Lease(Lease&& other) noexcept
-    : accounts_(std::exchange(other.accounts_, nullptr)),
-      owner_(std::move(other.owner_)),
-      charge_(std::exchange(other.charge_, {})) {}
-
-Lease& Lease::operator=(Lease&& other) noexcept {
-  Lease incoming(std::move(other));
-  std::swap(accounts_, incoming.accounts_);
-  std::swap(owner_, incoming.owner_);
-  std::swap(charge_, incoming.charge_);
-  return *this;
-}
-
-Lease::~Lease() {
-  if (accounts_ != nullptr) accounts_->Release(owner_, charge_);
-}
-
-bool Lease::Commit(ledger::Charge actual) {
-  if (accounts_ == nullptr || !accounts_->Commit(owner_, charge_, actual))
-    return false;
-  charge_ = actual;
-  return true;
 }
 
 Admission::Admission(ledger::Ledger ledger, Budget budget,
@@ -244,50 +95,123 @@ std::optional<Refusal> Admission::CheckPressure(const std::string& what,
   return std::nullopt;
 }
 
-std::variant<Grant, Refusal> Admission::Admit(const DeviceTraits& device,
-                                              const QueuePairRequest& request,
-                                              uint64_t live_queue_pairs,
-                                              const Owner& owner) const {
-  const std::string what = Describe(device, request);
+Admission::Needed Admission::NeededBy(const DeviceTraits& device,
+                                      const QueuePairRequest& request,
+                                      const CompletionOffer& offer) {
+  Needed needed{.queue_pair = queue_memory::QueuePairMemory(
+                    device.provider, device.limits, request)};
+  needed.total = needed.queue_pair;
+  if (needed.queue_pair.refusal) return needed;
+  needed.completion =
+      ChooseCompletionQueue(device.provider, device.limits,
+                            uint64_t{needed.queue_pair.send_ring.slots} +
+                                needed.queue_pair.receive_ring.slots,
+                            offer);
+  if (needed.completion.kind == CompletionChoice::Kind::kExisting)
+    needed.total.completion += needed.completion.growth;
+  else
+    needed.total =
+        queue_memory::Sum(needed.queue_pair, needed.completion.memory);
+  return needed;
+}
+
+std::variant<Grant, Refusal> Admission::Admit(
+    const DeviceTraits& device, const QueuePairRequest& request,
+    uint64_t live_queue_pairs, const Owner& owner,
+    const CompletionOffer& offer) const {
   const ClassConfig* of = accounts_->config().Find(owner.class_name);
   if (of == nullptr)
-    return InvalidRequest(
-        what, fmt::format("there is no class \"{}\"", owner.class_name),
-        "ask for one of " + accounts_->config().Names());
+    return NoSuchClass(Describe(device, request), owner.class_name);
+  const Owner account{.class_name = of->name, .client = owner.client};
+  return Admit({device, live_queue_pairs, account, offer}, request);
+}
+
+std::variant<Grant, Refusal> Admission::Admit(
+    const Asked& asked, const QueuePairRequest& request) const {
+  const DeviceTraits& device = asked.device;
+  const std::string what = Describe(device, request);
   if (auto refusal = CheckSense(what, request)) return *std::move(refusal);
   if (auto refusal =
-          CheckDeviceAttributes(what, device, request, live_queue_pairs))
+          CheckDeviceAttributes(what, device, request, asked.live_queue_pairs))
     return *std::move(refusal);
-  const queue_memory::QueuePairWithCompletionQueue needed =
-      queue_memory::QueuePairWithCompletionQueueMemory(device.provider,
-                                                       device.limits, request);
-  if (needed.memory.refusal)
-    return OverProviderLimit(what, device, request, needed.memory.refusal);
+  const Needed needed = NeededBy(device, request, asked.offer);
+  if (needed.total.refusal)
+    return OverProviderLimit(what, device, request, needed.total.refusal);
 
-  const ledger::Charge charge = ToLedger(needed.memory.total());
-  if (auto refusal = CheckPressure(what, charge, *of))
-    return *std::move(refusal);
-  const Owner account{.class_name = of->name, .client = owner.client};
-  const Accounts::Result result = accounts_->Reserve(account, charge);
-  if (!result.ledger.ok())
-    return RefuseByBudget(device, request, needed.memory, result.ledger,
-                          account);
-  if (!result.ok())
-    return OverShare(what, account, result.share,
-                     LargestThatFits(device, request, account));
-  return Grant{.lease = Lease(accounts_, account, charge),
-               .predicted = needed.memory,
-               .cqe = needed.cqe,
+  std::variant<Lease, Refusal> reserved = Reserve(
+      {.what = what,
+       .owner = asked.owner,
+       .needed = needed.total,
+       .request = request,
+       .largest_send_wr = [&] { return LargestSendWr(asked, request); }});
+  if (Refusal* refusal = std::get_if<Refusal>(&reserved))
+    return std::move(*refusal);
+  return Grant{.lease = std::get<Lease>(std::move(reserved)),
+               .queue_pair = needed.queue_pair,
+               .completion = needed.completion,
+               .predicted = needed.total,
                .device = device,
                .request = request};
+}
+
+std::variant<SharedReceiveGrant, Refusal> Admission::AdmitSharedReceiveQueue(
+    const DeviceTraits& device,
+    const queue_memory::SharedReceiveQueueRequest& request,
+    const Owner& owner) const {
+  const std::string what =
+      fmt::format("shared receive queue {}/{} on {}", request.max_wr,
+                  request.max_sge, device.name);
+  const ClassConfig* of = accounts_->config().Find(owner.class_name);
+  if (of == nullptr) return NoSuchClass(what, owner.class_name);
+  if (request.max_wr == 0 || request.max_sge == 0)
+    return InvalidRequest(
+        what, "max_wr or max_sge is 0, so no receive can carry data",
+        "ask for at least one of each");
+  const queue_memory::QueueMemory needed =
+      queue_memory::SharedReceiveQueueMemory(device.provider, device.limits,
+                                             request);
+  if (needed.refusal)
+    return OverProviderLimit(what, device, {}, needed.refusal);
+  const Owner account{.class_name = of->name, .client = owner.client};
+  std::variant<Lease, Refusal> reserved =
+      Reserve({.what = what,
+               .owner = account,
+               .needed = needed,
+               .held = Held::kQueue,
+               .largest_send_wr = [] { return 0; }});
+  if (Refusal* refusal = std::get_if<Refusal>(&reserved))
+    return std::move(*refusal);
+  return SharedReceiveGrant{.lease = std::get<Lease>(std::move(reserved)),
+                            .predicted = needed};
+}
+
+Refusal Admission::NoSuchClass(const std::string& what,
+                               const std::string& name) const {
+  return InvalidRequest(what, fmt::format("there is no class \"{}\"", name),
+                        "ask for one of " + accounts_->config().Names());
+}
+
+std::variant<Lease, Refusal> Admission::Reserve(const Wanted& wanted) const {
+  const ledger::Charge charge = ToLedger(wanted.needed.total());
+  if (auto refusal =
+          CheckPressure(wanted.what, charge,
+                        *accounts_->config().Find(wanted.owner.class_name)))
+    return *std::move(refusal);
+  const Accounts::Result result =
+      accounts_->Reserve(wanted.owner, charge, wanted.held);
+  if (!result.ledger.ok()) return RefuseByBudget(wanted, result.ledger);
+  if (!result.ok())
+    return OverShare(wanted.what, wanted.owner, result.share,
+                     wanted.largest_send_wr());
+  return Lease(accounts_, wanted.owner, charge, wanted.held);
 }
 
 std::variant<Grant, Refusal> Admission::AdmitAtLeast(
     const DeviceTraits& device, const QueuePairRequest& request,
     const QueuePairRequest& least, uint64_t live_queue_pairs,
-    const Owner& owner) const {
+    const Owner& owner, const CompletionOffer& offer) const {
   std::variant<Grant, Refusal> wanted =
-      Admit(device, request, live_queue_pairs, owner);
+      Admit(device, request, live_queue_pairs, owner, offer);
   Refusal* refusal = std::get_if<Refusal>(&wanted);
   if (refusal == nullptr || (refusal->reason != RefusalReason::kBudget &&
                              refusal->reason != RefusalReason::kClassShare))
@@ -295,19 +219,18 @@ std::variant<Grant, Refusal> Admission::AdmitAtLeast(
   const Owner account{
       .class_name = accounts_->config().Find(owner.class_name)->name,
       .client = owner.client};
+  const Asked asked{device, live_queue_pairs, account, offer};
   if (request.max_send_wr == 0)
-    return AdmitReceives(device, request, least, live_queue_pairs, account,
-                         std::move(*refusal));
+    return AdmitReceives(asked, request, least, std::move(*refusal));
   for (const uint32_t max_recv_wr : {request.max_recv_wr, least.max_recv_wr}) {
     QueuePairRequest smaller = request;
     smaller.max_recv_wr = max_recv_wr;
     // Others may take what is left in between.
     for (int tries = 0; tries < 3; ++tries) {
-      smaller.max_send_wr = std::min(request.max_send_wr,
-                                     LargestThatFits(device, smaller, account));
+      smaller.max_send_wr =
+          std::min(request.max_send_wr, LargestSendWr(asked, smaller));
       if (smaller.max_send_wr < std::max(least.max_send_wr, 1u)) break;
-      std::variant<Grant, Refusal> result =
-          Admit(device, smaller, live_queue_pairs, owner);
+      std::variant<Grant, Refusal> result = Admit(asked, smaller);
       Grant* grant = std::get_if<Grant>(&result);
       if (grant == nullptr) continue;
       // All of it, where others let go meanwhile.
@@ -321,47 +244,47 @@ std::variant<Grant, Refusal> Admission::AdmitAtLeast(
 }
 
 std::variant<Grant, Refusal> Admission::AdmitReceives(
-    const DeviceTraits& device, const QueuePairRequest& request,
-    const QueuePairRequest& least, uint64_t live_queue_pairs,
-    const Owner& owner, Refusal refusal) const {
-  const queue_memory::Headroom headroom = accounts_->HeadroomOf(owner);
+    const Asked& asked, const QueuePairRequest& request,
+    const QueuePairRequest& least, Refusal refusal) const {
   QueuePairRequest smaller = request;
-  smaller.max_recv_wr = queue_memory::LargestThatFits(
-      request.max_recv_wr, [&](uint32_t max_recv_wr) {
-        QueuePairRequest tried = request;
-        tried.max_recv_wr = max_recv_wr;
-        const auto needed = queue_memory::QueuePairWithCompletionQueueMemory(
-            device.provider, device.limits, tried);
-        return !needed.memory.refusal &&
-               queue_memory::Fits(needed.memory.total(), headroom);
-      });
+  smaller.max_recv_wr = LargestThatFits(
+      asked, request, &QueuePairRequest::max_recv_wr, request.max_recv_wr);
   if (smaller.max_recv_wr < std::max(least.max_recv_wr, 1u)) return refusal;
-  std::variant<Grant, Refusal> result =
-      Admit(device, smaller, live_queue_pairs, owner);
+  std::variant<Grant, Refusal> result = Admit(asked, smaller);
   if (Grant* grant = std::get_if<Grant>(&result))
     grant->shrunk = std::move(refusal);
   return result;
 }
 
-uint32_t Admission::LargestThatFits(const DeviceTraits& device,
+uint32_t Admission::LargestThatFits(const Asked& asked,
                                     const QueuePairRequest& request,
-                                    const Owner& owner) const {
-  if (request.max_send_wr == 0) return 0;
-  return queue_memory::LargestSendWr(device.provider, device.limits, request,
-                                     accounts_->HeadroomOf(owner));
+                                    uint32_t QueuePairRequest::*depth,
+                                    uint32_t most) const {
+  const queue_memory::Headroom headroom = accounts_->HeadroomOf(asked.owner);
+  return queue_memory::LargestThatFits(most, [&](uint32_t value) {
+    QueuePairRequest tried = request;
+    tried.*depth = value;
+    const Needed needed = NeededBy(asked.device, tried, asked.offer);
+    return !needed.total.refusal &&
+           queue_memory::Fits(needed.total.total(), headroom);
+  });
 }
 
-Refusal Admission::RefuseByBudget(const DeviceTraits& device,
-                                  const QueuePairRequest& request,
-                                  const queue_memory::QueueMemory& needed,
-                                  const ledger::ReserveResult& result,
-                                  const Owner& owner) const {
+uint32_t Admission::LargestSendWr(const Asked& asked,
+                                  const QueuePairRequest& request) const {
+  if (request.max_send_wr == 0) return 0;
+  return LargestThatFits(asked, request, &QueuePairRequest::max_send_wr,
+                         UINT32_MAX);
+}
+
+Refusal Admission::RefuseByBudget(const Wanted& wanted,
+                                  const ledger::ReserveResult& result) const {
   const std::shared_ptr<const Budget> budget = this->budget();
   const bool unknown =
       result.held >= PURSER_LEDGER_MAX && result.needed < PURSER_LEDGER_MAX;
   if (result.refused_by == ledger::Bound::kLeases && !unknown)
-    return OverQueuePairCount(Describe(device, request), *budget, result);
-  if (unknown) return UnknownLeases(Describe(device, request), result);
+    return OverQueuePairCount(wanted.what, *budget, result);
+  if (unknown) return UnknownLeases(wanted.what, result);
   const bool by_total = result.refused_by == ledger::Bound::kTotal;
   const Bound* bound =
       by_total ? budget->total_bound() : budget->container_bound();
@@ -369,33 +292,9 @@ Refusal Admission::RefuseByBudget(const DeviceTraits& device,
   const Bound none{.limit_bytes = result.bound,
                    .container_only = !by_total,
                    .origin = "the budget before"};
-  return OverBudget(Describe(device, request), request, needed,
+  return OverBudget(wanted.what, wanted.request, wanted.needed,
                     bound == nullptr ? none : *bound, result,
-                    LargestThatFits(device, request, owner));
-}
-
-Actual ActualCharge(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe) {
-  Actual actual{.memory = grant.predicted};
-  // Capacities written back may exceed the limits on asking.
-  queue_memory::DeviceLimits limits = grant.device.limits;
-  limits.max_qp_wr = limits.max_sge = limits.max_inline_data = UINT32_MAX;
-  limits.max_cqe = UINT32_MAX;
-  const queue_memory::QueueMemory at_capacities = queue_memory::Sum(
-      queue_memory::QueuePairMemory(grant.device.provider, limits,
-                                    AtCapacities(grant, cap)),
-      queue_memory::CompletionQueueMemory(
-          grant.device.provider, limits,
-          Asked(grant.cqe, grant.predicted.cap_cqe, cqe)));
-  const bool more =
-      at_capacities.total().total() > grant.predicted.total().total();
-  if (more) actual.memory = at_capacities;
-  actual.charge = ToLedger(actual.memory.total());
-  // An estimate predicts no capacities that could be contradicted.
-  const bool contradicted =
-      (more || at_capacities.refusal) &&
-      grant.predicted.exactness == queue_memory::Exactness::kExact;
-  actual.mismatch = MismatchOf(grant, cap, cqe, contradicted);
-  return actual;
+                    wanted.largest_send_wr());
 }
 
 }  // namespace purser::sidecar

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,8 @@
 #include "rdma/verbs.h"
 #include "sidecar/accounts.h"
 #include "sidecar/budget.h"
+#include "sidecar/completion_choice.h"
+#include "sidecar/lease.h"
 #include "sidecar/pressure.h"
 
 namespace purser::sidecar {
@@ -54,25 +57,6 @@ struct Refusal {
   std::string message;  // the whole arithmetic, one line, for people
 };
 
-// Bytes reserved in the ledger; returned when the lease is destroyed.
-class Lease {
- public:
-  Lease() = default;
-  Lease(std::shared_ptr<Accounts> accounts, Owner owner, ledger::Charge charge);
-  Lease(Lease&& other) noexcept;
-  Lease& operator=(Lease&& other) noexcept;
-  ~Lease();
-  // To what was really allocated. False: that does not fit; the lease stays as
-  // it was and the caller must destroy the object.
-  [[nodiscard]] bool Commit(ledger::Charge actual);
-  ledger::Charge charge() const { return charge_; }
-
- private:
-  std::shared_ptr<Accounts> accounts_;  // null: nothing is held
-  Owner owner_;
-  ledger::Charge charge_;
-};
-
 // What admission needs to know of a device.
 struct DeviceTraits {
   std::string name;
@@ -82,13 +66,20 @@ struct DeviceTraits {
 };
 
 struct Grant {
-  Lease lease;
-  queue_memory::QueueMemory predicted;  // queue pair and its completion queue
-  uint32_t cqe = 0;  // entries to create the completion queue with
+  Lease lease;                           // of all of it
+  queue_memory::QueueMemory queue_pair;  // predicted, by itself
+  CompletionChoice completion;
+  // Both: the queue pair, and what its completion queue costs more than now.
+  queue_memory::QueueMemory predicted;
   DeviceTraits device;
   queue_memory::QueuePairRequest request;  // what was granted
   // Why it is less than what was wanted; the refusal of that.
   std::optional<Refusal> shrunk;
+};
+
+struct SharedReceiveGrant {
+  Lease lease;
+  queue_memory::QueueMemory predicted;
 };
 
 class Admission {
@@ -106,37 +97,72 @@ class Admission {
   Pressure pressure(PressureScope scope) const;
 
   // `live_queue_pairs`: how many this sidecar has on the device, against
-  // max_qp.
+  // max_qp. `offer`: must not change before the grant's choice was made use of.
   std::variant<Grant, Refusal> Admit(
       const DeviceTraits& device, const queue_memory::QueuePairRequest& request,
-      uint64_t live_queue_pairs, const Owner& owner = {}) const;
+      uint64_t live_queue_pairs, const Owner& owner = {},
+      const CompletionOffer& offer = {}) const;
   // The same, or where that is refused for want of memory the deepest queues
   // that fit, of at least `least` (its depths; all else is as in `request`):
   // the send queue shrinks first, then the receive queue goes to its least.
   std::variant<Grant, Refusal> AdmitAtLeast(
       const DeviceTraits& device, const queue_memory::QueuePairRequest& request,
       const queue_memory::QueuePairRequest& least, uint64_t live_queue_pairs,
+      const Owner& owner, const CompletionOffer& offer = {}) const;
+
+  // A shared receive queue, which is no queue pair of rdma/qp units.
+  std::variant<SharedReceiveGrant, Refusal> AdmitSharedReceiveQueue(
+      const DeviceTraits& device,
+      const queue_memory::SharedReceiveQueueRequest& request,
       const Owner& owner) const;
 
   const Accounts& accounts() const { return *accounts_; }
 
  private:
-  Refusal RefuseByBudget(const DeviceTraits& device,
+  // What a request needs.
+  struct Needed {
+    queue_memory::QueueMemory queue_pair, total;
+    CompletionChoice completion;
+  };
+  struct Asked {
+    const DeviceTraits& device;
+    uint64_t live_queue_pairs;
+    const Owner& owner;
+    const CompletionOffer& offer;
+  };
+  static Needed NeededBy(const DeviceTraits& device,
                          const queue_memory::QueuePairRequest& request,
-                         const queue_memory::QueueMemory& needed,
-                         const ledger::ReserveResult& result,
-                         const Owner& owner) const;
+                         const CompletionOffer& offer);
+  std::variant<Grant, Refusal> Admit(
+      const Asked& asked, const queue_memory::QueuePairRequest& request) const;
+  // What is to be reserved, and for whom; of an existing class.
+  struct Wanted {
+    std::string what;  // for messages
+    const Owner& owner;
+    const queue_memory::QueueMemory& needed;
+    Held held = Held::kQueuePair;
+    queue_memory::QueuePairRequest request;  // for advice
+    // That would fit; 0: none, or it has no send queue.
+    std::function<uint32_t()> largest_send_wr;
+  };
+  std::variant<Lease, Refusal> Reserve(const Wanted& wanted) const;
+  Refusal RefuseByBudget(const Wanted& wanted,
+                         const ledger::ReserveResult& result) const;
   std::optional<Refusal> CheckPressure(const std::string& what,
                                        ledger::Charge charge,
                                        const ClassConfig& of) const;
+  Refusal NoSuchClass(const std::string& what, const std::string& name) const;
   // AdmitAtLeast() of a queue pair without a send queue.
   std::variant<Grant, Refusal> AdmitReceives(
-      const DeviceTraits& device, const queue_memory::QueuePairRequest& request,
-      const queue_memory::QueuePairRequest& least, uint64_t live_queue_pairs,
-      const Owner& owner, Refusal refusal) const;
-  uint32_t LargestThatFits(const DeviceTraits& device,
+      const Asked& asked, const queue_memory::QueuePairRequest& request,
+      const queue_memory::QueuePairRequest& least, Refusal refusal) const;
+  // The largest depth with which the request fits, all else as it is.
+  uint32_t LargestThatFits(const Asked& asked,
                            const queue_memory::QueuePairRequest& request,
-                           const Owner& owner) const;
+                           uint32_t queue_memory::QueuePairRequest::*depth,
+                           uint32_t most) const;
+  uint32_t LargestSendWr(const Asked& asked,
+                         const queue_memory::QueuePairRequest& request) const;
 
   ledger::Ledger ledger_;
   const std::shared_ptr<Accounts> accounts_;
@@ -144,22 +170,6 @@ class Admission {
   std::shared_ptr<const Budget> budget_ ABSL_GUARDED_BY(mutex_);
   std::array<Pressure, 2> pressure_ ABSL_GUARDED_BY(mutex_);  // by scope
 };
-
-// What a queue pair and its completion queue cost now that they exist.
-struct Actual {
-  queue_memory::QueueMemory memory;
-  ledger::Charge charge;  // to commit the lease to
-  // Not empty: the capacities written back contradict the model; says how, for
-  // the log. Count it as a model mismatch.
-  std::string mismatch;
-};
-
-// The provider's rule applied to what was asked, checked against what
-// ibv_create_qp wrote back to `cap` and ibv_create_cq to `cqe`: rings that
-// could not hold those capacities are charged by the capacities instead, and
-// capacities below what was asked are a mismatch as well. Some kernels write
-// back less than the rings hold, which is none.
-Actual ActualCharge(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe);
 
 // The model's bytes in the ledger's terms.
 ledger::Charge ToLedger(queue_memory::Charge charge);

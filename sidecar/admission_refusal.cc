@@ -80,15 +80,17 @@ std::string HowToRaise(const Bound& bound, uint64_t shortfall) {
 }
 
 std::string Remedy(const Bound& bound, uint64_t shortfall, uint64_t held,
-                   uint32_t asked_send_wr, uint32_t largest_max_send_wr) {
+                   const queue_memory::QueuePairRequest& asked,
+                   uint32_t largest_max_send_wr) {
   std::string remedy = HowToRaise(bound, shortfall);
   if (largest_max_send_wr > 0) {
     remedy +=
         fmt::format(", or ask for max_send_wr <= {}", largest_max_send_wr);
-  } else if (asked_send_wr > 0) {
+  } else if (asked.max_send_wr > 0) {
     remedy += ", or ask for less of the rest (max_recv_wr, SGEs, inline data)";
   } else {
-    remedy += ", or ask for a smaller max_recv_wr";
+    remedy += asked.max_recv_wr > 0 ? ", or ask for a smaller max_recv_wr"
+                                    : ", or ask for a smaller max_wr";
   }
   if (held > 0) remedy += ", or destroy queue pairs that are not needed";
   return remedy;
@@ -318,8 +320,8 @@ Refusal OverBudget(const std::string& what,
   refusal.budget_bytes = result.bound;
   refusal.bound = bound.source;
   refusal.largest_max_send_wr = largest_max_send_wr;
-  refusal.remedy = Remedy(bound, result.needed - left, result.held,
-                          request.max_send_wr, largest_max_send_wr);
+  refusal.remedy = Remedy(bound, result.needed - left, result.held, request,
+                          largest_max_send_wr);
 
   std::string fits;
   if (largest_max_send_wr > 0) {

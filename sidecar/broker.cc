@@ -18,11 +18,18 @@ absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(
     Counters& counters, Options options) {
   std::unique_ptr<Broker> broker(
       new Broker(std::move(devices), options.max_clients));
+  broker->undestroyed_ =
+      std::make_unique<Undestroyed>(counters, options.destroy_again_every);
   PURSER_ASSIGN_OR_RETURN(
-      broker->regions_, Regions::Create(options.shared_volume, broker->clients_,
-                                        counters, options.proc_root));
+      broker->regions_,
+      Regions::Create(options.shared_volume, broker->clients_,
+                      *broker->undestroyed_, counters, options.proc_root));
+  broker->shared_receive_queues_ = std::make_unique<SharedReceiveQueues>(
+      broker->clients_, admission, counters, *broker->undestroyed_,
+      options.proc_root);
   broker->queue_pairs_ = std::make_unique<QueuePairs>(
-      broker->clients_, admission, counters, options.proc_root);
+      broker->clients_, admission, *broker->shared_receive_queues_,
+      *broker->undestroyed_, counters, options.proc_root);
   for (Device* device : broker->devices_) {
     PURSER_ASSIGN_OR_RETURN(
         std::unique_ptr<DeviceWatch> watch,
@@ -62,6 +69,7 @@ void Broker::Detach(const std::string& client_id) {
   }
   const auto end = [this, client_id, name = *std::move(name)] {
     queue_pairs_->EndClient(client_id);
+    shared_receive_queues_->EndClient(client_id);
     regions_->EndClient(client_id);
     base::LogInfo("client detached; what it held is destroyed",
                   {{"client", name}});
@@ -72,7 +80,9 @@ void Broker::Detach(const std::string& client_id) {
 // On the watch's thread, not on the reaper's, which may be busy for a while.
 void Broker::DeviceLost(const Device& device, const std::string& why) {
   const size_t queue_pairs = queue_pairs_->EndDevice(device, why);
+  shared_receive_queues_->EndDevice(device, why);
   const size_t regions = regions_->EndDevice(device);
+  undestroyed_->GiveUp(device.name());
   base::LogError("RDMA device lost: all that was on it is destroyed",
                  {{"why", why},
                   {"queue_pairs", queue_pairs},

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All that the sidecar does for its clients, without gRPC: who is attached, the
-// queue pairs and memory regions they hold, and the end of both when a client
-// or a device ends. Owned by the App; every method from any thread.
+// queue pairs, shared receive queues and memory regions they hold, and the end
+// of these when a client or a device ends. Owned by the App; every method from
+// any thread.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +22,8 @@
 #include "sidecar/pressure.h"
 #include "sidecar/queue_pairs.h"
 #include "sidecar/regions.h"
+#include "sidecar/shared_receive_queues.h"
+#include "sidecar/undestroyed.h"
 #include "sidecar/workers.h"
 
 namespace purser::sidecar {
@@ -41,6 +45,8 @@ class Broker {
     std::string shared_volume = "/run/purser";
     std::string proc_root = "/proc";
     DeviceWatch::Times times{};
+    // Of what the device refused to destroy.
+    std::chrono::milliseconds destroy_again_every{1000};
   };
   // `devices`: at least one, the first is the default. All arguments outlive
   // the broker.
@@ -71,6 +77,10 @@ class Broker {
   absl::StatusOr<Device*> FindDevice(const std::string& name) const;
   const Clients& clients() const { return clients_; }
   QueuePairs& queue_pairs() { return *queue_pairs_; }
+  SharedReceiveQueues& shared_receive_queues() {
+    return *shared_receive_queues_;
+  }
+  const Undestroyed& undestroyed() const { return *undestroyed_; }
   Regions& regions() { return *regions_; }
 
  private:
@@ -85,7 +95,9 @@ class Broker {
       ABSL_GUARDED_BY(observers_mutex_);  // by client_id
   // The last of each scope; a client that comes later is told unless normal.
   std::map<PressureScope, Pressure> pressure_ ABSL_GUARDED_BY(observers_mutex_);
+  std::unique_ptr<Undestroyed> undestroyed_;
   std::unique_ptr<Regions> regions_;
+  std::unique_ptr<SharedReceiveQueues> shared_receive_queues_;
   std::unique_ptr<QueuePairs> queue_pairs_;
   // One thread: what a client held takes a system call an object to destroy,
   // for which gRPC's threads should not wait.

@@ -38,31 +38,36 @@ absl::Status ExplainModifyFailure(const absl::Status& status) {
 }  // namespace
 
 BrokeredQueuePair::BrokeredQueuePair(Facts facts, Parts parts,
-                                     Counters& counters)
+                                     Undestroyed& undestroyed,
+                                     Counters& counters, TrafficShares shares)
     : facts_(std::move(facts)),
+      undestroyed_(undestroyed),
       parts_(std::move(parts)),
-      work_queue_(facts_.device->verbs(), parts_.qp.get(), parts_.cq.get(),
-                  parts_.events,
+      work_queue_(facts_.device->verbs(), parts_.qp.get(),
+                  {.completions = parts_.room.queue(),
+                   .receives = parts_.receives.queue(),
+                   .events = parts_.events},
                   {.send_slots = std::max(facts_.memory.send_ring.slots,
                                           facts_.cap.max_send_wr),
                    .recv_slots = std::max(facts_.memory.receive_ring.slots,
                                           facts_.cap.max_recv_wr),
-                   .cqe = static_cast<uint32_t>(parts_.cq->cqe),
+                   .cqe = parts_.room.entries(),
                    .send_ops = facts_.send_ops},
-                  counters) {}
+                  counters, std::move(shares)) {}
 
 BrokeredQueuePair::~BrokeredQueuePair() {
   Destroy(absl::CancelledError("the sidecar is stopping"));
 }
 
 absl::Status BrokeredQueuePair::Modify(ibv_qp_attr attr, int attr_mask) {
+  Wakeups wakeups;  // without the lock
   std::lock_guard lock(mutex_);
   if (!ended_.ok()) return ended_;
   PURSER_ASSIGN_OR_RETURN(const ibv_qp_state from, QueryState());
   SetState(from);
   PURSER_RETURN_IF_ERROR(
       rdma::CheckModify(facts_.type, from, attr.qp_state, attr_mask));
-  parts_.events->ForgetFailure();
+  events().ForgetFailure();
   if (absl::Status status =
           facts_.device->verbs().ModifyQp(parts_.qp.get(), &attr, attr_mask);
       !status.ok()) {
@@ -73,7 +78,7 @@ absl::Status BrokeredQueuePair::Modify(ibv_qp_attr attr, int attr_mask) {
   if ((attr_mask & IBV_QP_DEST_QPN) != 0) dest_qp_num_ = attr.dest_qp_num;
   if (attr.qp_state == IBV_QPS_RESET) dest_qp_num_ = 0;
   state_ = attr.qp_state;
-  work_queue_.StateChanged(attr.qp_state);
+  wakeups = work_queue_.StateChanged(attr.qp_state);
   return absl::OkStatus();
 }
 
@@ -82,9 +87,9 @@ absl::StatusOr<std::vector<Completion>> BrokeredQueuePair::Poll(
   return AfterPoll(work_queue_.Poll(max_entries));
 }
 
-absl::StatusOr<std::vector<Completion>> BrokeredQueuePair::ArmAndPoll(
+absl::StatusOr<std::vector<Completion>> BrokeredQueuePair::Fetch(
     uint32_t max_entries) {
-  return AfterPoll(work_queue_.ArmAndPoll(max_entries));
+  return AfterPoll(work_queue_.Fetch(max_entries));
 }
 
 absl::StatusOr<std::vector<Completion>> BrokeredQueuePair::AfterPoll(
@@ -99,12 +104,11 @@ absl::StatusOr<std::vector<Completion>> BrokeredQueuePair::AfterPoll(
 }
 
 ibv_qp_state BrokeredQueuePair::KnownState() const {
-  return parts_.events->failed() ? IBV_QPS_ERR : state_.load();
+  return work_queue_.events()->failed() ? IBV_QPS_ERR : state_.load();
 }
 
 ibv_qp_state BrokeredQueuePair::CurrentState() {
-  if (parts_.events->failed() || work_queue_.outstanding_sends() > 0)
-    RefreshState();
+  if (events().failed() || work_queue_.outstanding_sends() > 0) RefreshState();
   return KnownState();
 }
 
@@ -112,12 +116,12 @@ void BrokeredQueuePair::RefreshState() {
   std::lock_guard lock(mutex_);
   if (parts_.qp == nullptr) return;
   // Before the query, so that a failure after it is not forgotten.
-  const bool failed = parts_.events->failed();
-  parts_.events->ForgetFailure();
+  const bool failed = events().failed();
+  events().ForgetFailure();
   if (absl::StatusOr<ibv_qp_state> now = QueryState(); now.ok())
     SetState(*now);
   else if (failed)
-    parts_.events->FailureEvent();
+    events().FailureEvent();
 }
 
 absl::StatusOr<ibv_qp_state> BrokeredQueuePair::QueryState() {
@@ -128,21 +132,46 @@ absl::StatusOr<ibv_qp_state> BrokeredQueuePair::QueryState() {
   return attr.qp_state;
 }
 
+// What a query shows that no modify has set is never RESET, with which alone
+// completions of others would be taken along.
 void BrokeredQueuePair::SetState(ibv_qp_state state) {
-  if (state_.exchange(state) != state) work_queue_.StateChanged(state);
+  if (state_.exchange(state) != state) (void)work_queue_.StateChanged(state);
 }
 
-uint64_t BrokeredQueuePair::Destroy(const absl::Status& why) {
+BrokeredQueuePair::Ended BrokeredQueuePair::Destroy(const absl::Status& why) {
   work_queue_.Close(why);
+  Wakeups wakeups;  // without the lock
   std::lock_guard lock(mutex_);
-  if (!ended_.ok()) return 0;
+  if (!ended_.ok()) return {};
   ended_ = why;
-  parts_.qp.reset();
-  parts_.cq.reset();
-  const uint64_t returned = parts_.lease.charge().total();
-  parts_.lease = Lease();
-  parts_.live = LiveCount();
-  parts_.opened.reset();
+  // In ERR, receives that it took from a shared queue complete.
+  if (parts_.receives.queue() != nullptr) {
+    ibv_qp_attr error{.qp_state = IBV_QPS_ERR};
+    (void)facts_.device->verbs().ModifyQp(parts_.qp.get(), &error,
+                                          IBV_QP_STATE);
+  }
+  const absl::Status status =
+      parts_.room.queue()->DestroyQueuePair(parts_.qp, wakeups);
+  if (status.ok()) return {.returned_bytes = Release(parts_)};
+  undestroyed_.Add(facts_.device->name(), "qp", status,
+                   [parts = std::make_shared<Parts>(std::move(parts_))] {
+                     Wakeups woken;
+                     absl::Status again = parts->room.queue()->DestroyQueuePair(
+                         parts->qp, woken);
+                     if (again.ok()) Release(*parts);
+                     return again;
+                   });
+  return {.not_yet_destroyed = true};
+}
+
+// In reverse order; the bytes that returned.
+uint64_t BrokeredQueuePair::Release(Parts& parts) {
+  const uint64_t own = parts.lease.charge().total();
+  const uint64_t returned = own + parts.room.Release();
+  parts.receives = SharedReceiveUse();
+  parts.lease = Lease();
+  parts.live = LiveCount();
+  parts.opened.reset();
   return returned;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One queue pair that the sidecar holds for a client, with its completion queue
-// and its lease on the budget. Shared by the table of queue pairs and by the
-// calls in flight; whoever ends it calls Destroy(), after which the calls that
-// still hold it are refused. Any thread.
+// One queue pair that the sidecar holds for a client, with its room in a
+// completion queue and its lease on the budget. Shared by the table of queue
+// pairs and by the calls in flight; whoever ends it calls Destroy(), after
+// which the calls that still hold it are refused. Any thread.
 //
 // Its state: what the last modify set, until the device says otherwise by an
 // error completion or an asynchronous event, upon which it is queried. A queue
@@ -25,6 +25,8 @@
 #include "queue_memory/queue_memory.h"
 #include "rdma/handles.h"
 #include "sidecar/admission.h"
+#include "sidecar/brokered_shared_receive_queue.h"
+#include "sidecar/completion_queues.h"
 #include "sidecar/device.h"
 #include "sidecar/opened_device.h"
 #include "sidecar/work_queue.h"
@@ -69,41 +71,51 @@ class BrokeredQueuePair {
     ibv_qp_cap cap{};       // as ibv_create_qp wrote back
     uint32_t qp_num = 0;
     queue_memory::QueuePairRequest request;
-    queue_memory::QueueMemory memory;  // with the completion queue's
+    queue_memory::QueueMemory memory;      // with its own completion queue's
+    uint64_t completion_queue_id = 0;      // that it shares; 0: its own
+    uint64_t shared_receive_queue_id = 0;  // 0: none
   };
   // In the order in which they are made.
   struct Parts {
     std::shared_ptr<OpenedDevice> opened;
     LiveCount live;
     Lease lease;
-    std::shared_ptr<QueuePairEvents> events;  // cq_context and qp_context
-    rdma::CompletionQueue cq;
+    std::shared_ptr<QueuePairEvents> events;  // qp_context
+    SharedReceiveUse receives;
+    CompletionRoom room;
     rdma::QueuePair qp;
   };
-  BrokeredQueuePair(Facts facts, Parts parts, Counters& counters);
+  BrokeredQueuePair(Facts facts, Parts parts, Undestroyed& undestroyed,
+                    Counters& counters, TrafficShares shares);
   ~BrokeredQueuePair();
 
   const Facts& facts() const { return facts_; }
   WorkQueue& work_queue() { return work_queue_; }
-  QueuePairEvents& events() { return *parts_.events; }
+  QueuePairEvents& events() { return *work_queue_.events(); }
 
   // FailedPrecondition or InvalidArgument where the present state does not take
   // it; after Destroy() what that was given.
   absl::Status Modify(ibv_qp_attr attr, int attr_mask);
   // As WorkQueue's. An error completion refreshes the state.
   absl::StatusOr<std::vector<Completion>> Poll(uint32_t max_entries);
-  absl::StatusOr<std::vector<Completion>> ArmAndPoll(uint32_t max_entries);
+  absl::StatusOr<std::vector<Completion>> Fetch(uint32_t max_entries);
 
   ibv_qp_state KnownState() const;
   ibv_qp_state CurrentState();
   uint32_t dest_qp_num() const { return dest_qp_num_; }
 
-  // Ends the queue pair and the completion queue, then returns the lease and
-  // lets go of the device. The bytes returned; 0 when it was destroyed before.
-  // `why`: what calls on it answer from then on.
-  uint64_t Destroy(const absl::Status& why);
+  struct Ended {
+    uint64_t returned_bytes = 0;
+    // The device refused: it is tried again, and the bytes return then.
+    bool not_yet_destroyed = false;
+  };
+  // Ends the queue pair, leaves the completion queue, then returns the lease
+  // and lets go of the device. Nothing when it was destroyed before. `why`:
+  // what calls on it answer from then on.
+  Ended Destroy(const absl::Status& why);
 
  private:
+  static uint64_t Release(Parts& parts);
   void RefreshState();
   absl::StatusOr<ibv_qp_state> QueryState()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -112,8 +124,9 @@ class BrokeredQueuePair {
       absl::StatusOr<std::vector<Completion>> completions);
 
   const Facts facts_;
+  Undestroyed& undestroyed_;
   std::mutex mutex_;  // modify, query and destroy of the handles
-  Parts parts_;
+  Parts parts_;       // empty after Destroy()
   absl::Status ended_ ABSL_GUARDED_BY(mutex_);  // not OK after Destroy()
   std::atomic<ibv_qp_state> state_ = IBV_QPS_RESET;
   std::atomic<uint32_t> dest_qp_num_ = 0;

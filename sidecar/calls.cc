@@ -6,11 +6,12 @@
 #include <optional>
 #include <variant>
 
+#include "sidecar/create_request.h"
 #include "sidecar/grpc_status.h"
 #include "sidecar/messages.h"
 #include "sidecar/modify_attributes.h"
 #include "sidecar/posting.h"
-#include "sidecar/send_operations.h"
+#include "sidecar/status.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
@@ -18,42 +19,6 @@ namespace {
 
 constexpr uint32_t kMaxPageSize = 1000;
 constexpr int kMaxWorkRequests = 4096;
-
-absl::StatusOr<ibv_qp_type> TypeOf(v1::QueuePairType type) {
-  switch (type) {
-    case v1::QUEUE_PAIR_TYPE_UNSPECIFIED:
-    case v1::QUEUE_PAIR_TYPE_RC:
-      return IBV_QPT_RC;
-    case v1::QUEUE_PAIR_TYPE_UC:
-      return IBV_QPT_UC;
-    case v1::QUEUE_PAIR_TYPE_UD:
-      return IBV_QPT_UD;
-    default:
-      return absl::InvalidArgumentError(
-          fmt::format("type {} is none of QueuePairType", int{type}));
-  }
-}
-
-ibv_qp_cap CapOf(const v1::Capabilities& cap) {
-  return {.max_send_wr = cap.max_send_wr(),
-          .max_recv_wr = cap.max_recv_wr(),
-          .max_send_sge = cap.max_send_sge(),
-          .max_recv_sge = cap.max_recv_sge(),
-          .max_inline_data = cap.max_inline_data()};
-}
-
-// The declared set; 0 for none in the list.
-absl::StatusOr<uint64_t> SendOpsOf(const v1::CreateQueuePairRequest& request) {
-  uint64_t declared = 0;
-  for (const int opcode : request.send_operations()) {
-    const uint64_t op = SendOpOf(static_cast<ibv_wr_opcode>(opcode));
-    if (op == 0)
-      return absl::InvalidArgumentError(
-          fmt::format("send_operations: {} is none of SendOpcode", opcode));
-    declared |= op;
-  }
-  return declared;
-}
 
 absl::Status CheckWorkRequests(int count) {
   if (count <= kMaxWorkRequests) return absl::OkStatus();
@@ -79,21 +44,12 @@ grpc::Status Calls::CreateQueuePair(const v1::CreateQueuePairRequest& request,
                                     v1::CreateQueuePairResponse& response) {
   const absl::StatusOr<Device*> device = broker_.FindDevice(request.device());
   if (!device.ok()) return ToGrpcStatus(device.status());
-  const absl::StatusOr<ibv_qp_type> type = TypeOf(request.type());
-  if (!type.ok()) return ToGrpcStatus(type.status());
-  const absl::StatusOr<uint64_t> send_ops = SendOpsOf(request);
-  if (!send_ops.ok()) return ToGrpcStatus(send_ops.status());
-  QueuePairs::CreateRequest create{.client_id = request.client_id(),
-                                   .device = *device,
-                                   .type = *type,
-                                   .cap = CapOf(request.cap()),
-                                   .class_name = request.class_(),
-                                   .detached = request.detached(),
-                                   .send_ops = *send_ops};
-  if (request.has_least()) create.least = CapOf(request.least());
+  const absl::StatusOr<QueuePairs::CreateRequest> create =
+      CreateRequestOf(request, **device);
+  if (!create.ok()) return ToGrpcStatus(create.status());
   std::optional<Refusal> shrunk;
   const QueuePairs::CreateResult result =
-      broker_.queue_pairs().Create(create, &shrunk);
+      broker_.queue_pairs().Create(*create, &shrunk);
   if (const auto* refusal = std::get_if<Refusal>(&result))
     return ToGrpcStatus(*refusal);
   if (const auto* status = std::get_if<absl::Status>(&result))
@@ -130,10 +86,11 @@ grpc::Status Calls::ModifyQueuePair(const v1::ModifyQueuePairRequest& request,
 
 grpc::Status Calls::DestroyQueuePair(const v1::DestroyQueuePairRequest& request,
                                      v1::DestroyQueuePairResponse& response) {
-  const absl::StatusOr<uint64_t> returned =
+  const auto ended =
       broker_.queue_pairs().Destroy(request.client_id(), request.id());
-  if (!returned.ok()) return ToGrpcStatus(returned.status());
-  response.set_returned_bytes(*returned);
+  if (!ended.ok()) return ToGrpcStatus(ended.status());
+  response.set_returned_bytes(ended->returned_bytes);
+  response.set_not_yet_destroyed(ended->not_yet_destroyed);
   return grpc::Status::OK;
 }
 
@@ -167,6 +124,43 @@ grpc::Status Calls::GetBudget(const v1::GetBudgetRequest&,
   for (const auto& [labels, count] : counters_.admissions.Snapshot())
     if (std::get<0>(labels) == "refused") refusals += count;
   response.set_refusals(refusals);
+  return grpc::Status::OK;
+}
+
+grpc::Status Calls::GetStatus(const v1::GetStatusRequest&,
+                              v1::GetStatusResponse& response) {
+  response = StatusMessage(broker_);
+  return GetBudget({}, *response.mutable_budget());
+}
+
+grpc::Status Calls::CreateSharedReceiveQueue(
+    const v1::CreateSharedReceiveQueueRequest& request,
+    v1::CreateSharedReceiveQueueResponse& response) {
+  const absl::StatusOr<Device*> device = broker_.FindDevice(request.device());
+  if (!device.ok()) return ToGrpcStatus(device.status());
+  const SharedReceiveQueues::CreateResult result =
+      broker_.shared_receive_queues().Create(
+          {.client_id = request.client_id(),
+           .device = *device,
+           .wanted = {.max_wr = request.max_wr(), .max_sge = request.max_sge()},
+           .class_name = request.class_()});
+  if (const auto* refusal = std::get_if<Refusal>(&result))
+    return ToGrpcStatus(*refusal);
+  if (const auto* status = std::get_if<absl::Status>(&result))
+    return ToGrpcStatus(*status);
+  *response.mutable_shared_receive_queue() =
+      SharedReceiveQueueMessage(*std::get<SharedReceiveQueues::Queue>(result));
+  return grpc::Status::OK;
+}
+
+grpc::Status Calls::DestroySharedReceiveQueue(
+    const v1::DestroySharedReceiveQueueRequest& request,
+    v1::DestroySharedReceiveQueueResponse& response) {
+  const auto ended = broker_.shared_receive_queues().Destroy(
+      request.client_id(), request.id());
+  if (!ended.ok()) return ToGrpcStatus(ended.status());
+  response.set_returned_bytes(ended->returned_bytes);
+  response.set_not_yet_destroyed(ended->not_yet_destroyed);
   return grpc::Status::OK;
 }
 
@@ -207,6 +201,8 @@ grpc::Status Calls::PostSend(const v1::PostSendRequest& request,
 
 grpc::Status Calls::PostReceive(const v1::PostReceiveRequest& request,
                                 v1::PostResponse& response) {
+  if (request.shared_receive_queue_id() != 0)
+    return PostSharedReceive(request, response);
   const auto queue_pair =
       broker_.queue_pairs().Find(request.client_id(), request.id());
   if (!queue_pair.ok()) return ToGrpcStatus(queue_pair.status());
@@ -214,6 +210,20 @@ grpc::Status Calls::PostReceive(const v1::PostReceiveRequest& request,
       !status.ok())
     return ToGrpcStatus(status);
   return Fill(PostReceives(request, broker_.regions(), **queue_pair), response);
+}
+
+grpc::Status Calls::PostSharedReceive(const v1::PostReceiveRequest& request,
+                                      v1::PostResponse& response) {
+  if (request.id() != 0)
+    return ToGrpcStatus(absl::InvalidArgumentError(
+        "id and shared_receive_queue_id are both set: name one"));
+  const auto queue = broker_.shared_receive_queues().Find(
+      request.client_id(), request.shared_receive_queue_id());
+  if (!queue.ok()) return ToGrpcStatus(queue.status());
+  if (absl::Status status = CheckWorkRequests(request.work_requests_size());
+      !status.ok())
+    return ToGrpcStatus(status);
+  return Fill(PostReceives(request, broker_.regions(), **queue), response);
 }
 
 }  // namespace purser::sidecar

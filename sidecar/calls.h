@@ -34,6 +34,14 @@ class Calls {
                               v1::ListQueuePairsResponse& response);
   grpc::Status GetBudget(const v1::GetBudgetRequest& request,
                          v1::GetBudgetResponse& response);
+  grpc::Status GetStatus(const v1::GetStatusRequest& request,
+                         v1::GetStatusResponse& response);
+  grpc::Status CreateSharedReceiveQueue(
+      const v1::CreateSharedReceiveQueueRequest& request,
+      v1::CreateSharedReceiveQueueResponse& response);
+  grpc::Status DestroySharedReceiveQueue(
+      const v1::DestroySharedReceiveQueueRequest& request,
+      v1::DestroySharedReceiveQueueResponse& response);
   grpc::Status RegisterMemory(const v1::RegisterMemoryRequest& request,
                               v1::RegisterMemoryResponse& response);
   grpc::Status DeregisterMemory(const v1::DeregisterMemoryRequest& request,
@@ -44,6 +52,9 @@ class Calls {
                            v1::PostResponse& response);
 
  private:
+  grpc::Status PostSharedReceive(const v1::PostReceiveRequest& request,
+                                 v1::PostResponse& response);
+
   Broker& broker_;
   const ledger::Ledger ledger_;
   const Admission& admission_;

@@ -38,25 +38,28 @@ absl::StatusOr<std::string> Clients::Add(const std::string& name) {
                     kMaxNameLength, name.size()));
   PURSER_ASSIGN_OR_RETURN(std::string client_id, RandomToken());
   std::lock_guard lock(mutex_);
-  if (names_.size() >= max_clients_)
+  if (attached_.size() >= max_clients_)
     return absl::ResourceExhaustedError(fmt::format(
         "{} clients are attached, and maxClients is {}: end one, or raise "
         "maxClients in the sidecar's configuration",
-        names_.size(), max_clients_));
-  names_.emplace(client_id, name);
+        attached_.size(), max_clients_));
+  attached_.emplace(client_id,
+                    Attached{.name = name,
+                             .since = std::chrono::steady_clock::now(),
+                             .traffic = std::make_shared<Traffic>()});
   return client_id;
 }
 
 void Clients::Remove(const std::string& client_id) {
   std::lock_guard lock(mutex_);
-  names_.erase(client_id);
+  attached_.erase(client_id);
 }
 
 absl::StatusOr<std::string> Clients::NameOf(
     const std::string& client_id) const {
   std::lock_guard lock(mutex_);
-  if (auto found = names_.find(client_id); found != names_.end())
-    return found->second;
+  if (auto found = attached_.find(client_id); found != attached_.end())
+    return found->second.name;
   return absl::UnauthenticatedError(
       client_id.empty()
           ? "client_id is missing: open an Attach stream, its first event "
@@ -67,12 +70,24 @@ absl::StatusOr<std::string> Clients::NameOf(
 
 bool Clients::IsLive(const std::string& client_id) const {
   std::lock_guard lock(mutex_);
-  return names_.contains(client_id);
+  return attached_.contains(client_id);
+}
+
+std::shared_ptr<Traffic> Clients::TrafficOf(
+    const std::string& client_id) const {
+  std::lock_guard lock(mutex_);
+  const auto found = attached_.find(client_id);
+  return found == attached_.end() ? nullptr : found->second.traffic;
+}
+
+std::map<std::string, Clients::Attached> Clients::All() const {
+  std::lock_guard lock(mutex_);
+  return attached_;
 }
 
 uint64_t Clients::count() const {
   std::lock_guard lock(mutex_);
-  return names_.size();
+  return attached_.size();
 }
 
 }  // namespace purser::sidecar

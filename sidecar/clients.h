@@ -6,13 +6,16 @@
 // so nothing is ever added to a client that has ended. Any thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "sidecar/counters.h"
 
 namespace purser::sidecar {
 
@@ -29,12 +32,22 @@ class Clients {
   // Unauthenticated: client_id is not one of a live Attach stream.
   absl::StatusOr<std::string> NameOf(const std::string& client_id) const;
   bool IsLive(const std::string& client_id) const;
+  // What goes through its queues; null for one that is not live.
+  std::shared_ptr<Traffic> TrafficOf(const std::string& client_id) const;
   uint64_t count() const;
+
+  // By client_id.
+  struct Attached {
+    std::string name;
+    std::chrono::steady_clock::time_point since;
+    std::shared_ptr<Traffic> traffic;
+  };
+  std::map<std::string, Attached> All() const;
 
  private:
   const uint64_t max_clients_;
   mutable std::mutex mutex_;
-  std::map<std::string, std::string> names_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Attached> attached_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace purser::sidecar

@@ -4,8 +4,11 @@
 // that count, read by metrics at scrape time.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -30,6 +33,16 @@ class LabeledCounter {
   std::map<std::tuple<Labels...>, uint64_t> counts_;
 };
 
+// What goes through the queues of a queue pair, a client or a class.
+struct Traffic {
+  std::atomic<uint64_t> posts = 0, post_failures = 0;
+  std::atomic<uint64_t> completions = 0;        // fetched
+  std::atomic<uint64_t> completion_errors = 0;  // of these
+};
+// Of those that a queue pair counts for beside itself: its client, its class.
+// Null: nobody looks.
+using TrafficShares = std::array<std::shared_ptr<Traffic>, 2>;
+
 struct Counters {
   LabeledCounter<std::string, std::string> admissions;        // result, reason
   LabeledCounter<std::string, std::string> pressure_changes;  // scope, state
@@ -38,6 +51,7 @@ struct Counters {
   LabeledCounter<std::string, std::string> post_failures;  // operation, errno
   LabeledCounter<std::string> completions;                 // status
   LabeledCounter<std::string> model_mismatches;            // device
+  LabeledCounter<std::string, std::string> destroy_failures;  // object, errno
 };
 
 }  // namespace purser::sidecar

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/logging.h"
+#include "sidecar/brokered_completion_queue.h"
 #include "sidecar/queue_pair_events.h"
 #include "spdlog/fmt/fmt.h"
 
@@ -17,24 +18,30 @@ namespace {
 
 constexpr short kBroken = POLLERR | POLLHUP | POLLNVAL;
 
-// The queue pair that an event is about, kept alive; null for events of ports
-// and devices. Valid until the event is acknowledged: destruction waits for
-// that.
-std::shared_ptr<QueuePairEvents> QueuePairOf(const ibv_async_event& event) {
-  void* context = nullptr;
+std::shared_ptr<BrokeredCompletionQueue> QueueOf(const ibv_cq& cq) {
+  return static_cast<BrokeredCompletionQueue*>(cq.cq_context)
+      ->shared_from_this();
+}
+
+// What an event is about, kept alive; null for events of ports and devices.
+// Valid until the event is acknowledged: destruction waits for that.
+struct Subject {
+  std::shared_ptr<QueuePairEvents> queue_pair;
+  std::shared_ptr<BrokeredCompletionQueue> completion_queue;
+};
+Subject SubjectOf(const ibv_async_event& event) {
   switch (event.event_type) {
     case IBV_EVENT_CQ_ERR:
-      context = event.element.cq->cq_context;
-      break;
+      return {.completion_queue = QueueOf(*event.element.cq)};
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-      context = event.element.qp->qp_context;
-      break;
+      return {.queue_pair =
+                  static_cast<QueuePairEvents*>(event.element.qp->qp_context)
+                      ->shared_from_this()};
     default:
-      return nullptr;
+      return {};
   }
-  return static_cast<QueuePairEvents*>(context)->shared_from_this();
 }
 
 }  // namespace
@@ -95,10 +102,9 @@ bool DeviceEvents::ReadCompletionEvents() {
       return false;
     }
     if (*cq == nullptr) return true;
-    std::shared_ptr<QueuePairEvents> events =
-        static_cast<QueuePairEvents*>((*cq)->cq_context)->shared_from_this();
+    const std::shared_ptr<BrokeredCompletionQueue> queue = QueueOf(**cq);
     device_.verbs().AckCqEvents(*cq, 1);
-    events->CompletionEvent();
+    queue->CompletionEvent();
   }
 }
 
@@ -120,13 +126,13 @@ bool DeviceEvents::ReadAsyncEvents() {
 void DeviceEvents::Handle(ibv_async_event& event) {
   const ibv_event_type type = event.event_type;
   const int port_num = event.element.port_num;
-  std::shared_ptr<QueuePairEvents> queue_pair = QueuePairOf(event);
+  const auto [queue_pair, completion_queue] = SubjectOf(event);
   device_.verbs().AckAsyncEvent(&event);
   switch (type) {
     case IBV_EVENT_CQ_ERR:
       base::LogError("completion queue overrun: completions were lost",
                      {{"device", device_.name()}});
-      queue_pair->CompletionEvent();
+      completion_queue->Overran();
       break;
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:

@@ -4,8 +4,8 @@
 // all queue pairs, asynchronous events, and that it is gone. One completion
 // channel for the device instead of one for each queue pair, so that ten
 // thousand queue pairs cost one file descriptor, and waiting for completions
-// costs no thread. Finds a queue pair's QueuePairEvents in cq_context and
-// qp_context.
+// costs no thread. Finds a queue pair's QueuePairEvents in qp_context, and a
+// BrokeredCompletionQueue in cq_context.
 #pragma once
 
 #include <chrono>

@@ -20,10 +20,6 @@ v1::ChargedBytes ChargedBytesMessage(uint64_t container, uint64_t node) {
   return message;
 }
 
-v1::ChargedBytes ChargedBytesMessage(queue_memory::Charge charge) {
-  return ChargedBytesMessage(charge.container, charge.node);
-}
-
 v1::Exactness ExactnessOf(queue_memory::Exactness exactness) {
   switch (exactness) {
     case queue_memory::Exactness::kExact:
@@ -34,20 +30,6 @@ v1::Exactness ExactnessOf(queue_memory::Exactness exactness) {
       return v1::EXACTNESS_FALLBACK;
   }
   return v1::EXACTNESS_UNSPECIFIED;
-}
-
-v1::QueueMemory QueueMemoryMessage(const queue_memory::QueueMemory& memory) {
-  v1::QueueMemory message;
-  *message.mutable_send() = ChargedBytesMessage(memory.send);
-  *message.mutable_receive() = ChargedBytesMessage(memory.receive);
-  *message.mutable_completion() = ChargedBytesMessage(memory.completion);
-  *message.mutable_shared_receive() =
-      ChargedBytesMessage(memory.shared_receive);
-  *message.mutable_arrays() = ChargedBytesMessage(memory.arrays);
-  *message.mutable_overhead() = ChargedBytesMessage(memory.overhead);
-  message.set_total_bytes(memory.total().total());
-  message.set_exactness(ExactnessOf(memory.exactness));
-  return message;
 }
 
 v1::BudgetSource BudgetSourceOf(BudgetSource source) {
@@ -125,6 +107,48 @@ v1::WorkCompletion CompletionMessage(const Completion& completion) {
 
 }  // namespace
 
+v1::ChargedBytes ChargedBytesMessage(queue_memory::Charge charge) {
+  return ChargedBytesMessage(charge.container, charge.node);
+}
+
+v1::QueueMemory QueueMemoryMessage(const queue_memory::QueueMemory& memory) {
+  v1::QueueMemory message;
+  *message.mutable_send() = ChargedBytesMessage(memory.send);
+  *message.mutable_receive() = ChargedBytesMessage(memory.receive);
+  *message.mutable_completion() = ChargedBytesMessage(memory.completion);
+  *message.mutable_shared_receive() =
+      ChargedBytesMessage(memory.shared_receive);
+  *message.mutable_arrays() = ChargedBytesMessage(memory.arrays);
+  *message.mutable_overhead() = ChargedBytesMessage(memory.overhead);
+  message.set_total_bytes(memory.total().total());
+  message.set_exactness(ExactnessOf(memory.exactness));
+  return message;
+}
+
+void Fill(const Traffic& traffic, v1::Traffic& message) {
+  message.set_posts(traffic.posts);
+  message.set_post_failures(traffic.post_failures);
+  message.set_completions(traffic.completions);
+  message.set_completion_errors(traffic.completion_errors);
+}
+
+v1::SharedReceiveQueue SharedReceiveQueueMessage(
+    const BrokeredSharedReceiveQueue& queue) {
+  const BrokeredSharedReceiveQueue::Facts& facts = queue.facts();
+  v1::SharedReceiveQueue message;
+  message.set_id(facts.id);
+  message.set_device(facts.device->name());
+  message.set_client_name(facts.client_name);
+  message.set_class_(facts.class_name);
+  message.set_max_wr(facts.attr.max_wr);
+  message.set_max_sge(facts.attr.max_sge);
+  message.set_slots(facts.slots);
+  message.set_outstanding_receives(queue.outstanding());
+  message.set_queue_pairs(queue.users());
+  *message.mutable_memory() = QueueMemoryMessage(facts.memory);
+  return message;
+}
+
 v1::Refusal RefusalMessage(const Refusal& refusal) {
   v1::Refusal message;
   message.set_reason(ReasonOf(refusal.reason));
@@ -159,6 +183,11 @@ v1::Device DeviceMessage(const Device& device) {
   message.set_max_qp_wr(static_cast<uint32_t>(std::max(attr.max_qp_wr, 0)));
   message.set_max_sge(static_cast<uint32_t>(std::max(attr.max_sge, 0)));
   message.set_max_cqe(static_cast<uint32_t>(std::max(attr.max_cqe, 0)));
+  if (attr.max_srq > 0) {
+    message.set_max_srq_wr(static_cast<uint32_t>(std::max(attr.max_srq_wr, 0)));
+    message.set_max_srq_sge(
+        static_cast<uint32_t>(std::max(attr.max_srq_sge, 0)));
+  }
   return message;
 }
 
@@ -204,6 +233,10 @@ v1::QueuePair QueuePairMessage(BrokeredQueuePair& queue_pair,
   for (int opcode = v1::SendOpcode_MIN; opcode <= v1::SendOpcode_MAX; ++opcode)
     if ((facts.send_ops & SendOpOf(static_cast<ibv_wr_opcode>(opcode))) != 0)
       message.add_send_operations(static_cast<v1::SendOpcode>(opcode));
+  message.set_completion_queue_id(facts.completion_queue_id);
+  message.set_shared_receive_queue_id(facts.shared_receive_queue_id);
+  message.set_completion_backlog(work_queue.backlog());
+  Fill(work_queue.traffic(), *message.mutable_traffic());
   return message;
 }
 

@@ -7,12 +7,18 @@
 #include "purser/v1/sidecar.pb.h"
 #include "sidecar/admission.h"
 #include "sidecar/brokered_queue_pair.h"
+#include "sidecar/brokered_shared_receive_queue.h"
 #include "sidecar/budget.h"
 #include "sidecar/device.h"
 #include "sidecar/work_queue.h"
 
 namespace purser::sidecar {
 
+v1::ChargedBytes ChargedBytesMessage(queue_memory::Charge charge);
+v1::QueueMemory QueueMemoryMessage(const queue_memory::QueueMemory& memory);
+void Fill(const Traffic& traffic, v1::Traffic& message);
+v1::SharedReceiveQueue SharedReceiveQueueMessage(
+    const BrokeredSharedReceiveQueue& queue);
 v1::Refusal RefusalMessage(const Refusal& refusal);
 // The port as it is now; without it where it cannot be queried.
 v1::Device DeviceMessage(const Device& device);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
@@ -42,6 +43,14 @@ class Family {
   const std::array<const char*, kLabels> names_;
   prometheus::MetricFamily family_;
 };
+
+// A family of one sample.
+inline prometheus::MetricFamily Gauge(const char* name, const char* help,
+                                      uint64_t value) {
+  Family<0> family(prometheus::MetricType::Gauge, name, help, {});
+  family.Add({}, static_cast<double>(value));
+  return family.Take();
+}
 
 template <typename... Labels>
 using Counts = std::map<std::tuple<Labels...>, uint64_t>;

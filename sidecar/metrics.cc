@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sidecar/metrics.h"
 
-#include <array>
-#include <map>
 #include <utility>
 
 #include "prometheus/metric_family.h"
-#include "rdma/queue_pair_states.h"
 #include "sidecar/metric_families.h"
+#include "sidecar/queue_metrics.h"
 
 namespace purser::sidecar {
 namespace {
@@ -17,91 +15,6 @@ using prometheus::MetricType;
 
 constexpr char kContainer[] = "container";
 constexpr char kNode[] = "node";
-
-MetricFamily Gauge(const char* name, const char* help, uint64_t value) {
-  Family<0> family(MetricType::Gauge, name, help, {});
-  family.Add({}, static_cast<double>(value));
-  return family.Take();
-}
-
-// ---- Queue pairs and their memory ----
-
-// The label `queue`. The provider's arrays beside the rings are overhead.
-constexpr std::array kQueues = {"send", "receive", "completion",
-                                "shared_receive", "overhead"};
-
-// Of one device and class.
-struct Totals {
-  std::array<queue_memory::Charge, kQueues.size()> memory;
-  std::map<std::pair<ibv_qp_type, ibv_qp_state>, uint64_t> queue_pairs;
-
-  void Add(const BrokeredQueuePair& queue_pair) {
-    const queue_memory::QueueMemory& of = queue_pair.facts().memory;
-    memory[0] += of.send;
-    memory[1] += of.receive;
-    memory[2] += of.completion;
-    memory[3] += of.shared_receive;
-    memory[4] += of.arrays + of.overhead;
-    ++queue_pairs[{queue_pair.facts().type, queue_pair.KnownState()}];
-  }
-};
-using TotalsByClass = std::map<std::pair<const Device*, std::string>, Totals>;
-
-TotalsByClass Sum(
-    const std::vector<Device*>& devices,
-    const std::vector<std::shared_ptr<BrokeredQueuePair>>& queue_pairs) {
-  TotalsByClass totals;
-  // What a device without queue pairs shows.
-  for (const Device* device : devices) {
-    Totals& zeros = totals[{device, kDefaultClass}];
-    for (int state = IBV_QPS_RESET; state <= IBV_QPS_ERR; ++state)
-      zeros.queue_pairs[{IBV_QPT_RC, static_cast<ibv_qp_state>(state)}] = 0;
-  }
-  for (const auto& queue_pair : queue_pairs)
-    totals[{queue_pair->facts().device, queue_pair->facts().class_name}].Add(
-        *queue_pair);
-  return totals;
-}
-
-MetricFamily MemoryFamily(const TotalsByClass& totals) {
-  Family<4> family(MetricType::Gauge, "purser_queue_memory_bytes",
-                   "Memory of the queues that the sidecar holds, by what it is "
-                   "for and by who is charged: the container's cgroup, or the "
-                   "node's kernel memory, which no cgroup sees.",
-                   {"device", "queue", "charged_to", "class"});
-  for (const auto& [key, of] : totals) {
-    const auto& [device, class_name] = key;
-    for (size_t i = 0; i < kQueues.size(); ++i) {
-      family.Add({device->name(), kQueues[i], kContainer, class_name},
-                 static_cast<double>(of.memory[i].container));
-      family.Add({device->name(), kQueues[i], kNode, class_name},
-                 static_cast<double>(of.memory[i].node));
-    }
-  }
-  return family.Take();
-}
-
-MetricFamily QueuePairsFamily(const TotalsByClass& totals) {
-  Family<4> family(MetricType::Gauge, "purser_queue_pairs",
-                   "Queue pairs that the sidecar holds, by state.",
-                   {"device", "type", "state", "class"});
-  for (const auto& [key, of] : totals) {
-    const auto& [device, class_name] = key;
-    for (const auto& [type_and_state, count] : of.queue_pairs)
-      family.Add({device->name(), rdma::QueuePairTypeName(type_and_state.first),
-                  rdma::StateName(type_and_state.second), class_name},
-                 static_cast<double>(count));
-  }
-  return family.Take();
-}
-
-uint64_t Backlog(
-    const std::vector<std::shared_ptr<BrokeredQueuePair>>& queue_pairs) {
-  uint64_t backlog = 0;
-  for (const auto& queue_pair : queue_pairs)
-    backlog += queue_pair->work_queue().outstanding_sends();
-  return backlog;
-}
 
 // ---- Budget ----
 
@@ -267,11 +180,20 @@ void AddCounters(const Counters& counters,
       "Changes of purser_memory_pressure_state, by the new state.",
       {"scope", "state"}, counters.pressure_changes.Snapshot(),
       Seeds2{{"container", "tight"}, {"node", "tight"}}));
+  families.push_back(
+      CounterFamily("purser_create_failures_total",
+                    "Objects that the device failed to create, by errno.",
+                    {"object", "errno"}, counters.create_failures.Snapshot(),
+                    Seeds2{{"cq", "ENOMEM"},
+                           {"mr", "ENOMEM"},
+                           {"qp", "ENOMEM"},
+                           {"srq", "ENOMEM"}}));
   families.push_back(CounterFamily(
-      "purser_create_failures_total",
-      "Objects that the device failed to create, by errno.",
-      {"object", "errno"}, counters.create_failures.Snapshot(),
-      Seeds2{{"cq", "ENOMEM"}, {"mr", "ENOMEM"}, {"qp", "ENOMEM"}}));
+      "purser_destroy_failures_total",
+      "Objects that the device refused to destroy when they were to end, by "
+      "errno.",
+      {"object", "errno"}, counters.destroy_failures.Snapshot(),
+      Seeds2{{"qp", "EBUSY"}, {"cq", "EBUSY"}}));
   families.push_back(CounterFamily(
       "purser_posts_total", "Work requests that were posted.", {"operation"},
       counters.posts.Snapshot(), Seeds1{{"send"}, {"receive"}}));
@@ -282,6 +204,7 @@ void AddCounters(const Counters& counters,
       {"operation", "errno"}, counters.post_failures.Snapshot(),
       Seeds2{{"send", "ENOMEM"},
              {"send", "EINVAL"},
+             {"send", "EOPNOTSUPP"},
              {"receive", "ENOMEM"},
              {"receive", "EINVAL"}}));
   families.push_back(CounterFamily(
@@ -303,18 +226,11 @@ Metrics::Metrics(Broker& broker, ledger::Ledger ledger,
 
 std::vector<MetricFamily> Metrics::Collect() const {
   std::vector<MetricFamily> families;
-  const auto queue_pairs = broker_.queue_pairs().All();
-  const TotalsByClass totals = Sum(broker_.devices(), queue_pairs);
-  families.push_back(MemoryFamily(totals));
+  AddQueues(broker_, families);
   AddBudget(admission_, ledger_.balance(), families);
   families.push_back(PressureFamily(admission_));
   AddClasses(admission_, families);
-  families.push_back(QueuePairsFamily(totals));
   AddCounters(counters_, families);
-  families.push_back(
-      Gauge("purser_completion_backlog",
-            "Sends that were posted and whose completions were not yet polled.",
-            Backlog(queue_pairs)));
   families.push_back(
       Gauge("purser_clients", "Attached clients.", broker_.clients().count()));
   families.push_back(Gauge("purser_memory_regions",

@@ -25,6 +25,8 @@ class PendingRequests {
   // What was added under `key`, which ends; nothing for a key that is not
   // outstanding.
   std::optional<Request> Take(uint64_t key);
+  // Whether a key, of any table, is a receive's.
+  static bool IsReceive(uint64_t key) { return key >> 63 != 0; }
   // Ends all; their keys are never valid again.
   void Clear();
 

@@ -102,6 +102,32 @@ ibv_send_wr SendRequestOf(const v1::SendWorkRequest& from,
   return to;
 }
 
+// To a work queue or a shared receive queue.
+template <typename Queue>
+PostResult PostReceivesTo(const v1::PostReceiveRequest& request,
+                          const Regions& regions, const Device& device,
+                          uint32_t max_sge, Queue& queue) {
+  SgeTranslator translator(request.client_id(), regions, device, max_sge,
+                           request.work_requests_size());
+  std::vector<ibv_recv_wr> requests;
+  requests.reserve(static_cast<size_t>(request.work_requests_size()));
+  std::string wrong;
+  for (const v1::ReceiveWorkRequest& from : request.work_requests()) {
+    absl::StatusOr<std::span<ibv_sge>> sges =
+        translator.Translate(from.sg_list());
+    if (!sges.ok()) {
+      wrong = std::string(sges.status().message());
+      break;
+    }
+    requests.push_back({.wr_id = from.wr_id(),
+                        .sg_list = sges->data(),
+                        .num_sge = static_cast<int>(sges->size())});
+  }
+  PostResult result = queue.PostReceive(requests);
+  if (result.error_number != 0 || wrong.empty()) return result;
+  return queue.RefuseReceive(result.posted, EINVAL, std::move(wrong));
+}
+
 }  // namespace
 
 PostResult PostSends(const v1::PostSendRequest& request, const Regions& regions,
@@ -133,27 +159,16 @@ PostResult PostSends(const v1::PostSendRequest& request, const Regions& regions,
 PostResult PostReceives(const v1::PostReceiveRequest& request,
                         const Regions& regions, BrokeredQueuePair& queue_pair) {
   const BrokeredQueuePair::Facts& facts = queue_pair.facts();
-  SgeTranslator translator(request.client_id(), regions, *facts.device,
-                           facts.cap.max_recv_sge,
-                           request.work_requests_size());
-  std::vector<ibv_recv_wr> requests;
-  requests.reserve(static_cast<size_t>(request.work_requests_size()));
-  std::string wrong;
-  for (const v1::ReceiveWorkRequest& from : request.work_requests()) {
-    absl::StatusOr<std::span<ibv_sge>> sges =
-        translator.Translate(from.sg_list());
-    if (!sges.ok()) {
-      wrong = std::string(sges.status().message());
-      break;
-    }
-    requests.push_back({.wr_id = from.wr_id(),
-                        .sg_list = sges->data(),
-                        .num_sge = static_cast<int>(sges->size())});
-  }
-  PostResult result = queue_pair.work_queue().PostReceive(requests);
-  if (result.error_number != 0 || wrong.empty()) return result;
-  return queue_pair.work_queue().RefuseReceive(result.posted, EINVAL,
-                                               std::move(wrong));
+  return PostReceivesTo(request, regions, *facts.device, facts.cap.max_recv_sge,
+                        queue_pair.work_queue());
+}
+
+PostResult PostReceives(const v1::PostReceiveRequest& request,
+                        const Regions& regions,
+                        BrokeredSharedReceiveQueue& queue) {
+  const BrokeredSharedReceiveQueue::Facts& facts = queue.facts();
+  return PostReceivesTo(request, regions, *facts.device, facts.attr.max_sge,
+                        queue);
 }
 
 }  // namespace purser::sidecar

@@ -8,6 +8,7 @@
 
 #include "purser/v1/sidecar.pb.h"
 #include "sidecar/brokered_queue_pair.h"
+#include "sidecar/brokered_shared_receive_queue.h"
 #include "sidecar/regions.h"
 
 namespace purser::sidecar {
@@ -16,5 +17,8 @@ PostResult PostSends(const v1::PostSendRequest& request, const Regions& regions,
                      BrokeredQueuePair& queue_pair);
 PostResult PostReceives(const v1::PostReceiveRequest& request,
                         const Regions& regions, BrokeredQueuePair& queue_pair);
+PostResult PostReceives(const v1::PostReceiveRequest& request,
+                        const Regions& regions,
+                        BrokeredSharedReceiveQueue& queue);
 
 }  // namespace purser::sidecar

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QueuePairs' way from a request to a queue pair in its table.
-#include <cerrno>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/logging.h"
 #include "base/quantity.h"
-#include "sidecar/memlock_hint.h"
+#include "base/status_macros.h"
+#include "sidecar/actual_charge.h"
+#include "sidecar/create_failure.h"
 #include "sidecar/queue_pairs.h"
 #include "sidecar/send_operations.h"
 #include "spdlog/fmt/fmt.h"
@@ -43,17 +46,6 @@ bool IsZero(const ibv_qp_cap& cap) {
          cap.max_inline_data == 0;
 }
 
-// Rings that the process itself allocates are pinned, so memlock bounds them;
-// the kernel's are not.
-bool PinsRings(const queue_memory::QueueMemory& memory) {
-  return (memory.send + memory.receive + memory.completion).container > 0;
-}
-
-absl::Status LostMeanwhile(const std::string& device) {
-  return absl::UnavailableError(
-      fmt::format("device {} was lost meanwhile", device));
-}
-
 Refusal OutgrewPrediction(const Grant& grant, const Actual& actual) {
   Refusal refusal;
   refusal.reason = RefusalReason::kBudget;
@@ -66,7 +58,7 @@ Refusal OutgrewPrediction(const Grant& grant, const Actual& actual) {
       "the provider allocated {} bytes, more than the {} bytes predicted, and "
       "the difference does not fit the budget: the queue pair was destroyed",
       base::FormatCount(actual.charge.total()),
-      base::FormatCount(grant.lease.charge().total()));
+      base::FormatCount(grant.predicted.total().total()));
   return refusal;
 }
 
@@ -77,7 +69,11 @@ QueuePairs::CreateResult QueuePairs::Create(const CreateRequest& wanted,
   CreateRequest request = wanted;
   const ClassConfig* of =
       admission_.accounts().config().Find(request.class_name);
-  if (of != nullptr && IsZero(request.cap)) request.cap = of->cap;
+  if (of != nullptr && IsZero(request.cap)) {
+    request.cap = of->cap;
+    if (request.shared_receive_queue_id != 0)
+      request.cap.max_recv_wr = request.cap.max_recv_sge = 0;
+  }
   absl::StatusOr<std::string> client_name = clients_.NameOf(request.client_id);
   if (!client_name.ok()) return client_name.status();
   absl::StatusOr<std::shared_ptr<OpenedDevice>> opened =
@@ -99,77 +95,166 @@ QueuePairs::CreateResult QueuePairs::Admit(const CreateRequest& request,
                                            std::shared_ptr<OpenedDevice> opened,
                                            std::string client_name,
                                            std::optional<Refusal>& shrunk) {
-  Owner owner{.class_name = request.class_name, .client = client_name};
-  BrokeredQueuePair::Facts facts{.device = request.device,
-                                 .owner = request.client_id,
-                                 .client_name = std::move(client_name),
-                                 .detached = request.detached,
-                                 .class_name = request.class_name.empty()
-                                                   ? kDefaultClass
-                                                   : request.class_name,
-                                 .type = request.type,
-                                 .send_ops = request.send_ops};
-  BrokeredQueuePair::Parts parts;
+  Making making{.facts = {.device = request.device,
+                          .owner = request.client_id,
+                          .client_name = std::move(client_name),
+                          .detached = request.detached,
+                          .class_name = request.class_name.empty()
+                                            ? kDefaultClass
+                                            : request.class_name,
+                          .type = request.type,
+                          .send_ops = request.send_ops}};
+  BrokeredQueuePair::Parts& parts = making.parts;
   parts.opened = std::move(opened);
+  parts.live = LiveCount(parts.opened->live_queue_pairs());
   const DeviceTraits traits = parts.opened->traits();
-  facts.request =
+  making.facts.request =
       WithSendOps(traits.provider, traits.limits,
                   ModelRequest(request.type, request.cap), request.send_ops);
-  parts.live = LiveCount(parts.opened->live_queue_pairs());
+  if (request.shared_receive_queue_id != 0) {
+    absl::StatusOr<SharedReceiveUse> use = UseOf(request);
+    if (!use.ok()) return use.status();
+    parts.receives = *std::move(use);
+    making.facts.shared_receive_queue_id = request.shared_receive_queue_id;
+    making.facts.request.uses_srq = true;
+  }
+  if (std::optional<CreateResult> refused = AdmitWithRoom(request, making))
+    return *std::move(refused);
+  making.facts.request = making.grant->request;
+  shrunk = making.grant->shrunk;
+  return Allocate(request, std::move(making));
+}
+
+absl::StatusOr<SharedReceiveUse> QueuePairs::UseOf(
+    const CreateRequest& request) const {
+  if (request.detached)
+    return absl::InvalidArgumentError(
+        "a detached queue pair outlives its client, but a shared receive queue "
+        "does not: leave shared_receive_queue_id or detached out");
+  if (request.cap.max_recv_wr != 0 || request.cap.max_recv_sge != 0)
+    return absl::InvalidArgumentError(
+        "cap.max_recv_wr and max_recv_sge must be 0 beside "
+        "shared_receive_queue_id: the queue pair has no receive queue of its "
+        "own");
+  PURSER_ASSIGN_OR_RETURN(
+      SharedReceiveUse use,
+      shared_receive_queues_.Use(request.client_id,
+                                 request.shared_receive_queue_id));
+  if (use.queue()->facts().device != request.device)
+    return absl::InvalidArgumentError(fmt::format(
+        "shared receive queue {} is on {}, the queue pair is to be on {}",
+        request.shared_receive_queue_id, use.queue()->facts().device->name(),
+        request.device->name()));
+  return use;
+}
+
+std::optional<QueuePairs::CreateResult> QueuePairs::AdmitWithRoom(
+    const CreateRequest& request, Making& making) {
+  const std::shared_ptr<OpenedDevice>& opened = making.parts.opened;
+  const DeviceTraits traits = opened->traits();
   queue_memory::QueuePairRequest least =
       ModelRequest(request.type, request.least.value_or(request.cap));
   if (least.max_send_wr == 0) least.max_send_wr = request.cap.max_send_wr;
   if (least.max_recv_wr == 0) least.max_recv_wr = request.cap.max_recv_wr;
-  std::variant<Grant, Refusal> admitted = admission_.AdmitAtLeast(
-      traits, facts.request, least, parts.live.before(), owner);
-  if (Refusal* refusal = std::get_if<Refusal>(&admitted))
-    return std::move(*refusal);
-  facts.request = std::get<Grant>(admitted).request;
-  shrunk = std::get<Grant>(admitted).shrunk;
-  return Allocate(request, std::move(facts), std::move(parts),
-                  std::get<Grant>(std::move(admitted)));
+  const Owner owner{.class_name = request.class_name,
+                    .client = making.facts.client_name};
+  SharedReceives receives;
+  if (const auto& queue = making.parts.receives.queue(); queue != nullptr)
+    receives = {.id = queue->facts().id, .slots = queue->facts().slots};
+
+  // A detached one outlives what its client's others share.
+  const bool own =
+      request.detached || request.completions == CompletionOffer::Kind::kOwn;
+  std::shared_ptr<CompletionQueueSet> set;
+  std::unique_lock<std::mutex> hold;
+  if (!own) {
+    set = completion_queues_.SetOf(
+        {.client_id = request.client_id,
+         .client_name = making.facts.client_name,
+         .class_name = making.facts.class_name,
+         .name = request.completion_queue,
+         .device = std::make_shared<const DeviceTraits>(traits)},
+        *opened);
+    hold = set->Hold();
+  }
+  while (true) {
+    const CompletionOffer offer =
+        own ? CompletionOffer{.extra_slots = receives.slots}
+            : set->Offer(request.completions, receives);
+    std::variant<Grant, Refusal> admitted =
+        admission_.AdmitAtLeast(traits, making.facts.request, least,
+                                making.parts.live.before(), owner, offer);
+    if (Refusal* refusal = std::get_if<Refusal>(&admitted))
+      return CreateResult(std::move(*refusal));
+    making.grant = std::get<Grant>(std::move(admitted));
+    absl::StatusOr<CompletionRoom> room =
+        making.grant->completion.kind == CompletionChoice::Kind::kOwn
+            ? completion_queues_.OwnRoom(opened, receives, *making.grant)
+            : set->Room(opened, receives, *making.grant);
+    if (room.ok()) {
+      making.parts.room = *std::move(room);
+      return std::nullopt;
+    }
+    // One that the device does not grow is not offered again.
+    if (making.grant->completion.kind != CompletionChoice::Kind::kExisting)
+      return CreateFailed("cq", room.status(), *making.grant, *opened);
+    making.grant.reset();
+  }
 }
 
 QueuePairs::CreateResult QueuePairs::Allocate(const CreateRequest& request,
-                                              BrokeredQueuePair::Facts facts,
-                                              BrokeredQueuePair::Parts parts,
-                                              Grant grant) {
+                                              Making making) {
+  BrokeredQueuePair::Parts& parts = making.parts;
+  BrokeredQueuePair::Facts& facts = making.facts;
+  Grant& grant = *making.grant;
   const std::shared_ptr<OpenedDevice> opened = parts.opened;
-  rdma::Verbs& verbs = opened->verbs();
   parts.events = std::make_shared<QueuePairEvents>();
-  absl::StatusOr<rdma::CompletionQueue> cq =
-      rdma::CreateCq(verbs, opened->context(), static_cast<int>(grant.cqe),
-                     parts.events.get(), opened->channel());
-  if (!cq.ok()) return CreateFailed("cq", cq.status(), grant, *opened);
-  parts.cq = *std::move(cq);
-
+  ibv_cq* const cq = parts.room.queue()->cq();
   ibv_qp_init_attr init{.qp_context = parts.events.get(),
-                        .send_cq = parts.cq.get(),
-                        .recv_cq = parts.cq.get(),
+                        .send_cq = cq,
+                        .recv_cq = cq,
                         .cap = CapOf(grant.request),
                         .qp_type = request.type};
-  absl::StatusOr<rdma::QueuePair> qp =
-      rdma::CreateQp(verbs, opened->pd(), init, CreateFlags(grant.request));
+  if (const auto& receives = parts.receives.queue(); receives != nullptr) {
+    init.srq = receives->srq();
+    if (init.srq == nullptr) return LostMeanwhile(opened->name());
+  }
+  absl::StatusOr<rdma::QueuePair> qp = rdma::CreateQp(
+      opened->verbs(), opened->pd(), init, CreateFlags(grant.request));
   if (!qp.ok()) return CreateFailed("qp", qp.status(), grant, *opened);
   parts.qp = *std::move(qp);
 
   const Actual actual =
-      ActualCharge(grant, init.cap, static_cast<uint32_t>(parts.cq->cqe));
+      ActualCharge(grant, init.cap, parts.room.queue()->cqe());
   if (!actual.mismatch.empty()) {
     counters_.model_mismatches.Add(facts.device->name());
     base::LogWarn(
         "the memory model does not fit the device",
         {{"device", facts.device->name()}, {"mismatch", actual.mismatch}});
   }
-  if (!grant.lease.Commit(actual.charge))
-    return OutgrewPrediction(grant, actual);
+  const bool fits =
+      grant.lease.Commit(ToLedger(actual.queue_pair.total())) &&
+      parts.room.Commit(ToLedger(actual.completion_queue.total()));
   parts.lease = std::move(grant.lease);
   facts.id = ++last_id_;
   facts.cap = init.cap;
   facts.qp_num = parts.qp->qp_num;
-  facts.memory = actual.memory;
-  return Publish(*opened, std::make_shared<BrokeredQueuePair>(
-                              std::move(facts), std::move(parts), counters_));
+  facts.completion_queue_id = parts.room.id();
+  facts.memory = parts.room.id() == 0 ? actual.memory : actual.queue_pair;
+  TrafficShares shares = SharesOf(facts);
+  auto queue_pair = std::make_shared<BrokeredQueuePair>(
+      std::move(facts), std::move(parts), undestroyed_, counters_,
+      std::move(shares));
+  if (fits) return Publish(*opened, std::move(queue_pair));
+  queue_pair->Destroy(absl::ResourceExhaustedError("outgrew its prediction"));
+  return OutgrewPrediction(grant, actual);
+}
+
+TrafficShares QueuePairs::SharesOf(
+    const BrokeredQueuePair::Facts& facts) const {
+  const auto found = class_traffic_.find(facts.class_name);
+  return {clients_.TrafficOf(facts.owner),
+          found == class_traffic_.end() ? nullptr : found->second};
 }
 
 QueuePairs::CreateResult QueuePairs::CreateFailed(const char* object,
@@ -177,25 +262,7 @@ QueuePairs::CreateResult QueuePairs::CreateFailed(const char* object,
                                                   const Grant& grant,
                                                   const OpenedDevice& opened) {
   if (opened.lost()) return LostMeanwhile(opened.name());
-  const int error = rdma::ErrnoOf(status);
-  counters_.create_failures.Add(object, rdma::ErrnoName(error));
-  Refusal refusal;
-  refusal.reason = RefusalReason::kCreateFailed;
-  refusal.limit = rdma::ErrnoName(error);
-  std::string hint;
-  if (error == ENOMEM && PinsRings(grant.predicted))
-    hint = MemlockHint(proc_root_);
-  refusal.message = std::string(status.message()) + hint;
-  refusal.remedy =
-      !hint.empty() ? "let the sidecar pin memory: IPC_LOCK or a higher "
-                      "memlock limit"
-      : error == ENOMEM
-          ? "the device or the node is out of memory or objects: destroy queue "
-            "pairs that are not needed, or ask for fewer work requests"
-          : "ask for fewer work requests, scatter/gather entries or less "
-            "inline "
-            "data";
-  return refusal;
+  return CreateFailure(object, status, grant.predicted, proc_root_, counters_);
 }
 
 QueuePairs::CreateResult QueuePairs::Publish(

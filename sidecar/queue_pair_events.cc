@@ -9,6 +9,7 @@ namespace purser::sidecar {
 uint64_t QueuePairEvents::Subscribe(std::function<void()> on_event) {
   std::lock_guard lock(mutex_);
   subscribers_.emplace(++last_subscription_, std::move(on_event));
+  subscriber_count_ = subscribers_.size();
   return last_subscription_;
 }
 
@@ -19,6 +20,7 @@ void QueuePairEvents::Unsubscribe(uint64_t subscription) {
       found != subscribers_.end()) {
     ended = std::move(found->second);
     subscribers_.erase(found);
+    subscriber_count_ = subscribers_.size();
   }
 }
 
@@ -39,6 +41,7 @@ void QueuePairEvents::Close() {
   {
     std::lock_guard lock(mutex_);
     subscribers.swap(subscribers_);
+    subscriber_count_ = 0;
   }
   for (const auto& [id, on_event] : subscribers) on_event();
 }

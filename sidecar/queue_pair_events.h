@@ -2,13 +2,14 @@
 //
 // What the device tells of one queue pair, handed to whoever waits: completions
 // may be there, or the queue pair failed. The device's event thread finds it by
-// cq_context and qp_context and keeps it alive by itself while it runs the
-// subscribers, so that it may acknowledge the event first: ibv_destroy_cq and
-// ibv_destroy_qp wait for acknowledgements, and a subscriber may end the queue
+// qp_context, and whoever takes completions of it by its work queue; it is kept
+// alive while the subscribers run, so that an event may be acknowledged first:
+// ibv_destroy_qp waits for acknowledgements, and a subscriber may end the queue
 // pair. Any thread.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -26,6 +27,9 @@ class QueuePairEvents : public std::enable_shared_from_this<QueuePairEvents> {
   // it. After Close() nothing runs any more.
   uint64_t Subscribe(std::function<void()> on_event);
   void Unsubscribe(uint64_t subscription);
+  // Whoever subscribes sees what was there before, or is told of what comes
+  // after it.
+  bool has_subscribers() const { return subscriber_count_ > 0; }
 
   void CompletionEvent();
   // The device took the queue pair to ERR by itself.
@@ -39,6 +43,7 @@ class QueuePairEvents : public std::enable_shared_from_this<QueuePairEvents> {
   std::map<uint64_t, std::function<void()>> subscribers_
       ABSL_GUARDED_BY(mutex_);
   uint64_t last_subscription_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<size_t> subscriber_count_ = 0;
   std::atomic<bool> failed_ = false;
 };
 

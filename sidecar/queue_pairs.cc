@@ -29,11 +29,19 @@ absl::Status CheckOwner(const std::string& client_id, uint64_t id,
 }  // namespace
 
 QueuePairs::QueuePairs(const Clients& clients, const Admission& admission,
-                       Counters& counters, std::string proc_root)
+                       const SharedReceiveQueues& shared_receive_queues,
+                       Undestroyed& undestroyed, Counters& counters,
+                       std::string proc_root)
     : clients_(clients),
       admission_(admission),
+      shared_receive_queues_(shared_receive_queues),
+      undestroyed_(undestroyed),
       counters_(counters),
-      proc_root_(std::move(proc_root)) {}
+      proc_root_(std::move(proc_root)),
+      completion_queues_(undestroyed) {
+  for (const ClassConfig& of : admission.accounts().config().classes)
+    class_traffic_[of.name] = std::make_shared<Traffic>();
+}
 
 QueuePairs::~QueuePairs() {
   DestroyAll(All(), [](uint64_t) {
@@ -57,15 +65,15 @@ absl::StatusOr<std::shared_ptr<BrokeredQueuePair>> QueuePairs::Find(
   return found->second;
 }
 
-absl::StatusOr<uint64_t> QueuePairs::Destroy(const std::string& client_id,
-                                             uint64_t id) {
+absl::StatusOr<BrokeredQueuePair::Ended> QueuePairs::Destroy(
+    const std::string& client_id, uint64_t id) {
   absl::StatusOr<std::shared_ptr<BrokeredQueuePair>> queue_pair =
       Find(client_id, id);
   {
     std::lock_guard lock(mutex_);
     if (absl::IsUnavailable(queue_pair.status())) {
       lost_.erase(id);
-      return 0;
+      return BrokeredQueuePair::Ended();
     }
     if (!queue_pair.ok()) return queue_pair.status();
     if (queue_pairs_.erase(id) == 0) return Destroyed(id);

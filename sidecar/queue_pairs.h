@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The queue pairs that the sidecar holds for its clients. Creation is
-// admission, completion queue, queue pair, commit of the lease to what was
-// really allocated; whatever fails on the way undoes all before it. The table's
-// lock is never held across a verbs call. Any thread; outlives nothing that it
-// was given.
+// admission, room in a completion queue, queue pair, commit of the lease to
+// what was really allocated; whatever fails on the way undoes all before it.
+// The table's lock is never held across a verbs call. Any thread; outlives
+// nothing that it was given.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,11 @@
 #include "sidecar/admission.h"
 #include "sidecar/brokered_queue_pair.h"
 #include "sidecar/clients.h"
+#include "sidecar/completion_queues.h"
 #include "sidecar/counters.h"
 #include "sidecar/device.h"
+#include "sidecar/shared_receive_queues.h"
+#include "sidecar/undestroyed.h"
 
 namespace purser::sidecar {
 
@@ -39,6 +42,9 @@ class QueuePairs {
     std::optional<ibv_qp_cap> least{};  // only its depths count
     bool detached = false;  // outlives the client; then any client may use it
     uint64_t send_ops = 0;  // declared (send_operations.h); 0: any
+    CompletionOffer::Kind completions = CompletionOffer::Kind::kCheapest;
+    std::string completion_queue;          // name of a shared one
+    uint64_t shared_receive_queue_id = 0;  // 0: receives of its own
   };
   using CreateResult =
       std::variant<std::shared_ptr<BrokeredQueuePair>, Refusal, absl::Status>;
@@ -48,7 +54,9 @@ class QueuePairs {
   };
 
   QueuePairs(const Clients& clients, const Admission& admission,
-             Counters& counters, std::string proc_root);
+             const SharedReceiveQueues& shared_receive_queues,
+             Undestroyed& undestroyed, Counters& counters,
+             std::string proc_root);
   ~QueuePairs();
 
   // Unauthenticated, Unavailable (the device is not open), or a Refusal.
@@ -60,11 +68,20 @@ class QueuePairs {
   // (it ended with its device).
   absl::StatusOr<std::shared_ptr<BrokeredQueuePair>> Find(
       const std::string& client_id, uint64_t id) const;
-  // The bytes returned to the budget; 0 for one that ended with its device.
-  absl::StatusOr<uint64_t> Destroy(const std::string& client_id, uint64_t id);
+  // Nothing is returned to the budget for one that ended with its device.
+  absl::StatusOr<BrokeredQueuePair::Ended> Destroy(const std::string& client_id,
+                                                   uint64_t id);
   Page List(uint64_t after_id, size_t page_size) const;
   std::vector<std::shared_ptr<BrokeredQueuePair>> All() const;
   uint64_t count() const;
+  // Those that are shared, and in use.
+  std::vector<std::shared_ptr<CompletionQueueSet>> completion_queues() const {
+    return completion_queues_.All();
+  }
+  // By class.
+  std::map<std::string, std::shared_ptr<Traffic>> traffic() const {
+    return class_traffic_;
+  }
 
   // Destroys what a client that was removed from Clients held, except detached
   // queue pairs.
@@ -85,11 +102,20 @@ class QueuePairs {
   CreateResult Admit(const CreateRequest& request,
                      std::shared_ptr<OpenedDevice> opened,
                      std::string client_name, std::optional<Refusal>& shrunk);
-  CreateResult Allocate(const CreateRequest& request,
-                        BrokeredQueuePair::Facts facts,
-                        BrokeredQueuePair::Parts parts, Grant grant);
+  // What makes a queue pair: its facts and parts so far, and the grant.
+  struct Making {
+    BrokeredQueuePair::Facts facts;
+    BrokeredQueuePair::Parts parts;
+    std::optional<Grant> grant;
+  };
+  // The grant, and room in a completion queue; what prevents it otherwise.
+  std::optional<CreateResult> AdmitWithRoom(const CreateRequest& request,
+                                            Making& making);
+  CreateResult Allocate(const CreateRequest& request, Making making);
   CreateResult CreateFailed(const char* object, const absl::Status& status,
                             const Grant& grant, const OpenedDevice& opened);
+  absl::StatusOr<SharedReceiveUse> UseOf(const CreateRequest& request) const;
+  TrafficShares SharesOf(const BrokeredQueuePair::Facts& facts) const;
   CreateResult Publish(const OpenedDevice& opened,
                        std::shared_ptr<BrokeredQueuePair> queue_pair);
   // One by one: where several threads do it at once, soft-RoCE takes several
@@ -102,8 +128,12 @@ class QueuePairs {
 
   const Clients& clients_;
   const Admission& admission_;
+  const SharedReceiveQueues& shared_receive_queues_;
+  Undestroyed& undestroyed_;
   Counters& counters_;
   const std::string proc_root_;
+  std::map<std::string, std::shared_ptr<Traffic>> class_traffic_;  // constant
+  CompletionQueues completion_queues_;
   std::atomic<uint64_t> last_id_ = 0;
   mutable std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<BrokeredQueuePair>> queue_pairs_

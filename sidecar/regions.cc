@@ -52,15 +52,17 @@ absl::StatusOr<ibv_sge> SgeOf(const Region& region, uint64_t offset,
 }
 
 Regions::Regions(base::FileDescriptor volume, const Clients& clients,
-                 Counters& counters, std::string proc_root)
+                 Undestroyed& undestroyed, Counters& counters,
+                 std::string proc_root)
     : volume_(std::move(volume)),
       clients_(clients),
+      undestroyed_(undestroyed),
       counters_(counters),
       proc_root_(std::move(proc_root)) {}
 
 absl::StatusOr<std::unique_ptr<Regions>> Regions::Create(
     const std::string& shared_volume, const Clients& clients,
-    Counters& counters, std::string proc_root) {
+    Undestroyed& undestroyed, Counters& counters, std::string proc_root) {
   base::FileDescriptor volume(
       open(shared_volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!volume.valid()) {
@@ -70,8 +72,16 @@ absl::StatusOr<std::unique_ptr<Regions>> Regions::Create(
         "share (emptyDir, medium: Memory) there",
         shared_volume, rdma::ErrnoName(error)));
   }
-  return std::unique_ptr<Regions>(
-      new Regions(std::move(volume), clients, counters, std::move(proc_root)));
+  return std::unique_ptr<Regions>(new Regions(
+      std::move(volume), clients, undestroyed, counters, std::move(proc_root)));
+}
+
+void Regions::End(Region* region, Undestroyed& undestroyed) {
+  const std::shared_ptr<Region> ended(region);
+  const absl::Status status = rdma::Destroy(ended->mr);
+  if (!status.ok())
+    undestroyed.Add(ended->device->name(), "mr", status,
+                    [ended] { return rdma::Destroy(ended->mr); });
 }
 
 absl::StatusOr<std::shared_ptr<const Region>> Regions::Register(
@@ -94,10 +104,14 @@ absl::StatusOr<std::shared_ptr<const Region>> Regions::Register(
                                   rdma::ErrnoName(rdma::ErrnoOf(mr.status())));
     return RegistrationFailure(mr.status());
   }
-  auto region = std::make_shared<Region>(Region{.owner = request.client_id,
-                                                .device = std::move(opened),
-                                                .mapping = std::move(mapping),
-                                                .mr = *std::move(mr)});
+  const std::shared_ptr<Region> region(
+      new Region{.owner = request.client_id,
+                 .device = std::move(opened),
+                 .mapping = std::move(mapping),
+                 .mr = *std::move(mr)},
+      [&undestroyed = undestroyed_](Region* ended) {
+        End(ended, undestroyed);
+      });
   std::lock_guard lock(mutex_);
   if (!clients_.IsLive(request.client_id))
     return absl::UnauthenticatedError(
@@ -186,6 +200,17 @@ size_t Regions::EndDevice(const Device& device) {
   return EndWhere([&](const Region& region) {
     return region.device->name() == device.name();
   });
+}
+
+std::map<std::string, Regions::Held> Regions::ByClient() const {
+  std::map<std::string, Held> clients;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, region] : regions_) {
+    Held& held = clients[region->owner];
+    ++held.count;
+    held.bytes += region->mapping.length();
+  }
+  return clients;
 }
 
 uint64_t Regions::count() const {

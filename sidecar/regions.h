@@ -3,7 +3,8 @@
 // Memory that clients registered: ranges of files in the shared volume. A
 // region belongs to one client and ends with it. A post in flight keeps its
 // regions registered; work that the device has not carried out when a region
-// ends fails there (LOC_PROT_ERR), as in verbs. Any thread.
+// ends fails there (LOC_PROT_ERR), as in verbs. One that the device does not
+// deregister stays mapped and is tried again. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@
 #include "sidecar/counters.h"
 #include "sidecar/device.h"
 #include "sidecar/file_mapping.h"
+#include "sidecar/undestroyed.h"
 
 namespace purser::sidecar {
 
@@ -47,7 +49,7 @@ class Regions {
   // FailedPrecondition when there is no such directory.
   static absl::StatusOr<std::unique_ptr<Regions>> Create(
       const std::string& shared_volume, const Clients& clients,
-      Counters& counters, std::string proc_root);
+      Undestroyed& undestroyed, Counters& counters, std::string proc_root);
 
   absl::StatusOr<std::shared_ptr<const Region>> Register(
       const Device& device, const Request& request);
@@ -61,18 +63,26 @@ class Regions {
   // Ends all of a lost device; how many.
   size_t EndDevice(const Device& device);
 
+  struct Held {
+    uint32_t count = 0;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string, Held> ByClient() const;  // by client_id
   uint64_t count() const;
   uint64_t bytes() const;
 
  private:
   Regions(base::FileDescriptor volume, const Clients& clients,
-          Counters& counters, std::string proc_root);
+          Undestroyed& undestroyed, Counters& counters, std::string proc_root);
+  // Where the last who holds it lets go.
+  static void End(Region* region, Undestroyed& undestroyed);
   absl::Status RegistrationFailure(const absl::Status& status) const;
   template <typename Ends>
   size_t EndWhere(Ends ends);
 
   const base::FileDescriptor volume_;
   const Clients& clients_;
+  Undestroyed& undestroyed_;
   Counters& counters_;
   const std::string proc_root_;
   mutable std::mutex mutex_;

@@ -165,6 +165,29 @@ grpc::ServerUnaryReactor* Service::GetBudget(
   return reactor;
 }
 
+grpc::ServerUnaryReactor* Service::GetStatus(
+    grpc::CallbackServerContext* context, const v1::GetStatusRequest* request,
+    v1::GetStatusResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(calls_.GetStatus(*request, *response));  // asks no device
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* Service::CreateSharedReceiveQueue(
+    grpc::CallbackServerContext* context,
+    const v1::CreateSharedReceiveQueueRequest* request,
+    v1::CreateSharedReceiveQueueResponse* response) {
+  return Dispatch(context, request, response, &Calls::CreateSharedReceiveQueue);
+}
+
+grpc::ServerUnaryReactor* Service::DestroySharedReceiveQueue(
+    grpc::CallbackServerContext* context,
+    const v1::DestroySharedReceiveQueueRequest* request,
+    v1::DestroySharedReceiveQueueResponse* response) {
+  return Dispatch(context, request, response,
+                  &Calls::DestroySharedReceiveQueue);
+}
+
 grpc::ServerUnaryReactor* Service::RegisterMemory(
     grpc::CallbackServerContext* context,
     const v1::RegisterMemoryRequest* request,

@@ -64,6 +64,17 @@ class Service final : public v1::Sidecar::CallbackService {
   grpc::ServerUnaryReactor* GetBudget(grpc::CallbackServerContext* context,
                                       const v1::GetBudgetRequest* request,
                                       v1::GetBudgetResponse* response) override;
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::GetStatusRequest* request,
+                                      v1::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* CreateSharedReceiveQueue(
+      grpc::CallbackServerContext* context,
+      const v1::CreateSharedReceiveQueueRequest* request,
+      v1::CreateSharedReceiveQueueResponse* response) override;
+  grpc::ServerUnaryReactor* DestroySharedReceiveQueue(
+      grpc::CallbackServerContext* context,
+      const v1::DestroySharedReceiveQueueRequest* request,
+      v1::DestroySharedReceiveQueueResponse* response) override;
   grpc::ServerUnaryReactor* RegisterMemory(
       grpc::CallbackServerContext* context,
       const v1::RegisterMemoryRequest* request,

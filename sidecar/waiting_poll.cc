@@ -29,6 +29,10 @@ void WaitingPoll::Start(std::chrono::milliseconds wait) {
     subscription_ = queue_pair_->events().Subscribe(
         [self = shared_from_this()] { self->CompletionsMayBeThere(); });
   }
+  if (absl::Status status = queue_pair_->work_queue().Arm(); !status.ok()) {
+    End(std::unique_lock(mutex_), ToGrpcStatus(status));
+    return;
+  }
   CompletionsMayBeThere();
 }
 
@@ -40,15 +44,21 @@ void WaitingPoll::Cancel() {
 void WaitingPoll::CompletionsMayBeThere() {
   std::unique_lock lock(mutex_);
   if (!answer_) return;
-  const auto completions = queue_pair_->ArmAndPoll(max_entries_);
+  const auto completions = queue_pair_->Fetch(max_entries_);
   if (completions.ok() && completions->empty()) return;
   Answer(std::move(lock), completions);
 }
 
 void WaitingPoll::TimeIsUp() {
+  // This may answer it.
+  const absl::Status status = queue_pair_->work_queue().Collect();
   std::unique_lock lock(mutex_);
   if (!answer_) return;
-  const auto completions = queue_pair_->Poll(max_entries_);
+  if (!status.ok()) {
+    End(std::move(lock), ToGrpcStatus(status));
+    return;
+  }
+  const auto completions = queue_pair_->Fetch(max_entries_);
   Answer(std::move(lock), completions);
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A PollCompletions call that waits for its first completion without holding a
-// thread: the device's event thread, a timer or a cancellation ends it,
-// whichever comes first. Keeps the queue pair alive until then.
+// thread: whoever takes completions from the completion queue (the device's
+// event thread, or another poll), a timer or a cancellation ends it, whichever
+// comes first. Keeps the queue pair alive until then. Its lock is held while
+// completions are fetched, never while they are taken from the device, which
+// may tell others that wait.
 #pragma once
 
 #include <chrono>

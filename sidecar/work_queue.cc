@@ -2,84 +2,41 @@
 #include "sidecar/work_queue.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <type_traits>
+#include <map>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "rdma/queue_pair_states.h"
+#include "sidecar/brokered_shared_receive_queue.h"
 #include "sidecar/send_operations.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
 namespace {
 
-constexpr std::array kStatusNames = {"SUCCESS",
-                                     "LOC_LEN_ERR",
-                                     "LOC_QP_OP_ERR",
-                                     "LOC_EEC_OP_ERR",
-                                     "LOC_PROT_ERR",
-                                     "WR_FLUSH_ERR",
-                                     "MW_BIND_ERR",
-                                     "BAD_RESP_ERR",
-                                     "LOC_ACCESS_ERR",
-                                     "REM_INV_REQ_ERR",
-                                     "REM_ACCESS_ERR",
-                                     "REM_OP_ERR",
-                                     "RETRY_EXC_ERR",
-                                     "RNR_RETRY_EXC_ERR",
-                                     "LOC_RDD_VIOL_ERR",
-                                     "REM_INV_RD_REQ_ERR",
-                                     "REM_ABORT_ERR",
-                                     "INV_EECN_ERR",
-                                     "INV_EEC_STATE_ERR",
-                                     "FATAL_ERR",
-                                     "RESP_TIMEOUT_ERR",
-                                     "GENERAL_ERR",
-                                     "TM_ERR",
-                                     "TM_RNDV_INCOMPLETE"};
-static_assert(kStatusNames.size() == IBV_WC_TM_RNDV_INCOMPLETE + 1);
-
-constexpr size_t kPollBatch = 32;
-
 const char* OperationName(bool receive) { return receive ? "receive" : "send"; }
-
-// Up to `max_entries` completions of the device, handed to `take` one by one.
-// What ibv_poll_cq returned if it failed, else how many there were.
-template <typename Take>
-int64_t PollDevice(rdma::Verbs& verbs, ibv_cq* cq, uint64_t max_entries,
-                   Take take) {
-  std::array<ibv_wc, kPollBatch> batch;
-  uint64_t polled = 0;
-  while (polled < max_entries) {
-    const int wanted =
-        static_cast<int>(std::min<uint64_t>(kPollBatch, max_entries - polled));
-    const int count = verbs.PollCq(cq, wanted, batch.data());
-    if (count < 0 && polled == 0) return count;
-    for (int i = 0; i < count; ++i) take(batch[i]);
-    if (count < wanted) return polled + std::max(count, 0);
-    polled += count;
-  }
-  return polled;
-}
 
 }  // namespace
 
-const char* CompletionStatusName(ibv_wc_status status) {
-  return static_cast<size_t>(status) < kStatusNames.size()
-             ? kStatusNames[status]
-             : "UNKNOWN";
-}
-
-WorkQueue::WorkQueue(rdma::Verbs& verbs, ibv_qp* qp, ibv_cq* cq,
-                     std::shared_ptr<QueuePairEvents> events, Capacity capacity,
-                     Counters& counters)
+WorkQueue::WorkQueue(rdma::Verbs& verbs, ibv_qp* qp, Queues queues,
+                     Capacity capacity, Counters& counters,
+                     TrafficShares shares)
     : verbs_(verbs),
       qp_(qp),
-      cq_(cq),
-      events_(std::move(events)),
+      queues_(std::move(queues)),
       capacity_(capacity),
-      counters_(counters) {}
+      counters_(counters),
+      shares_(std::move(shares)) {
+  queues_.completions->Join(qp->qp_num, *this);
+}
+
+template <typename Count>
+void WorkQueue::CountTraffic(Count count) {
+  count(traffic_);
+  for (const auto& share : shares_)
+    if (share != nullptr) count(*share);
+}
 
 PostResult WorkQueue::PostSend(std::span<ibv_send_wr> requests) {
   return PostRequests(requests, false,
@@ -109,38 +66,34 @@ PostResult WorkQueue::PostRequests(std::span<Request> requests, bool receive,
   if (Failure failure = StateRefusal(receive); failure.error_number != 0)
     return Refuse(receive, 0, failure.error_number, std::move(failure.message));
 
-  const size_t room = capacity_.cqe - pending_.total();
+  const uint64_t outstanding = own_outstanding();
+  const size_t room =
+      capacity_.cqe > outstanding ? capacity_.cqe - outstanding : 0;
   const size_t declared = CountDeclared(requests);
   const size_t count = std::min(declared, room);
-  for (size_t i = 0; i < count; ++i) {
-    requests[i].wr_id = pending_.Add({requests[i].wr_id, receive});
-    requests[i].next = i + 1 < count ? &requests[i + 1] : nullptr;
-    if constexpr (std::is_same_v<Request, ibv_send_wr>)
-      requests[i].send_flags |= IBV_SEND_SIGNALED;
+  const PostResult result =
+      PostChain(requests.first(count), receive, pending_, post);
+  if (result.posted > 0) {
+    counters_.posts.Add(OperationName(receive), result.posted);
+    CountTraffic([&](Traffic& traffic) { traffic.posts += result.posted; });
   }
-  Request* bad = nullptr;
-  const int error = count == 0 ? 0 : post(requests.data(), &bad);
-  const uint32_t posted = error == 0       ? count
-                          : bad == nullptr ? 0
-                                           : bad - requests.data();
-  for (size_t i = posted; i < count; ++i) pending_.Take(requests[i].wr_id);
-  if (posted > 0) counters_.posts.Add(OperationName(receive), posted);
-  if (error != 0)
-    return Refuse(receive, posted, error, Explain(error, receive));
-  if (count == requests.size()) return {.posted = posted};
+  if (result.error_number != 0)
+    return Refuse(receive, result.posted, result.error_number,
+                  Explain(result.error_number, receive));
+  if (count == requests.size()) return result;
   if (count == declared)
     return Refuse(
-        receive, posted, EOPNOTSUPP,
+        receive, result.posted, EOPNOTSUPP,
         fmt::format("the operation is none of those that the queue pair was "
                     "created for: {}; name it in send_operations, or none",
                     SendOpNames(capacity_.send_ops)));
   return Refuse(
-      receive, posted, ENOMEM,
+      receive, result.posted, ENOMEM,
       fmt::format(
           "completions are not polled: the completion queue takes {} and {} "
           "requests are posted whose completions were not fetched; poll, then "
           "post again",
-          capacity_.cqe, pending_.total()));
+          capacity_.cqe, own_outstanding()));
 }
 
 PostResult WorkQueue::RefuseSend(uint32_t posted, int error_number,
@@ -157,6 +110,7 @@ PostResult WorkQueue::Refuse(bool receive, uint32_t posted, int error_number,
                              std::string message) {
   counters_.post_failures.Add(OperationName(receive),
                               rdma::ErrnoName(error_number));
+  CountTraffic([](Traffic& traffic) { ++traffic.post_failures; });
   return {posted, error_number, std::move(message), absl::OkStatus()};
 }
 
@@ -169,6 +123,10 @@ size_t WorkQueue::CountDeclared(std::span<const ibv_send_wr> requests) const {
 }
 
 WorkQueue::Failure WorkQueue::StateRefusal(bool receive) const {
+  if (receive && queues_.receives != nullptr)
+    return {EINVAL,
+            "the queue pair takes its receives from a shared receive queue: "
+            "post to that"};
   if (receive && state_ == IBV_QPS_RESET)
     return {EINVAL,
             "receives are taken from INIT on; the queue pair is in RESET"};
@@ -188,7 +146,8 @@ std::string WorkQueue::Explain(int error_number, bool receive) const {
         "completions were not fetched. Poll, then post again, or create the "
         "queue pair with a larger max_{3}_wr",
         operation, receive ? capacity_.recv_slots : capacity_.send_slots,
-        receive ? pending_.receives() : pending_.sends(),
+        receive ? pending_.receives() + ready_receives_
+                : pending_.sends() + ready_sends_,
         receive ? "recv" : "send");
   if (error_number == EINVAL)
     return fmt::format(
@@ -200,67 +159,127 @@ std::string WorkQueue::Explain(int error_number, bool receive) const {
 }
 
 absl::StatusOr<std::vector<Completion>> WorkQueue::Poll(uint32_t max_entries) {
-  std::lock_guard lock(mutex_);
-  return PollLocked(max_entries);
+  if (backlog() < max_entries) PURSER_RETURN_IF_ERROR(Collect());
+  return Fetch(max_entries);
 }
 
-absl::StatusOr<std::vector<Completion>> WorkQueue::ArmAndPoll(
-    uint32_t max_entries) {
-  std::lock_guard lock(mutex_);
-  if (!closed_.ok()) return closed_;
-  if (int error = verbs_.ReqNotifyCq(cq_, false); error != 0)
-    return rdma::StatusOf(error, "ibv_req_notify_cq");
-  return PollLocked(max_entries);
+absl::Status WorkQueue::Arm() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!closed_.ok()) return closed_;
+  }
+  return queues_.completions->ArmAndDrain().status();
 }
 
-absl::StatusOr<std::vector<Completion>> WorkQueue::PollLocked(
-    uint32_t max_entries) {
+absl::Status WorkQueue::Collect() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!closed_.ok()) return closed_;
+  }
+  return queues_.completions->Drain().status();
+}
+
+absl::StatusOr<std::vector<Completion>> WorkQueue::Fetch(uint32_t max_entries) {
+  std::lock_guard lock(mutex_);
   if (!closed_.ok()) return closed_;
-  std::vector<Completion> completions;
-  std::array<uint64_t, kStatusNames.size() + 1> by_status{};
-  const int64_t polled =
-      PollDevice(verbs_, cq_, max_entries, [&](const ibv_wc& wc) {
-        const auto request = pending_.Take(wc.wr_id);
-        if (!request.has_value()) return;  // posted before a RESET
-        completions.push_back({wc, request->receive});
-        completions.back().wc.wr_id = request->wr_id;
-        ++by_status[std::min<size_t>(wc.status, kStatusNames.size())];
-      });
-  if (polled < 0)
-    return absl::InternalError(fmt::format("ibv_poll_cq: {}", polled));
-  for (size_t status = 0; status < by_status.size(); ++status) {
-    if (by_status[status] > 0)
-      counters_.completions.Add(
-          CompletionStatusName(static_cast<ibv_wc_status>(status)),
-          by_status[status]);
+  const size_t count = std::min<size_t>(max_entries, ready_.size() - fetched_);
+  const auto first = ready_.begin() + static_cast<ptrdiff_t>(fetched_);
+  std::vector<Completion> completions(first,
+                                      first + static_cast<ptrdiff_t>(count));
+  fetched_ += count;
+  if (fetched_ * 2 >= ready_.size()) {
+    ready_.erase(ready_.begin(),
+                 ready_.begin() + static_cast<ptrdiff_t>(fetched_));
+    fetched_ = 0;
+  }
+  CountFetched(completions);
+  std::map<ibv_wc_status, uint64_t> by_status;
+  for (const Completion& completion : completions)
+    ++by_status[completion.wc.status];
+  for (const auto& [status, number] : by_status) {
+    counters_.completions.Add(CompletionStatusName(status), number);
+    CountTraffic([&](Traffic& traffic) {
+      traffic.completions += number;
+      if (status != IBV_WC_SUCCESS) traffic.completion_errors += number;
+    });
   }
   return completions;
 }
 
-void WorkQueue::StateChanged(ibv_qp_state state) {
+bool WorkQueue::Deliver(const ibv_wc& wc) {
   std::lock_guard lock(mutex_);
-  state_ = state;
-  if (state != IBV_QPS_RESET || !closed_.ok()) return;
-  PollDevice(verbs_, cq_, UINT64_MAX, [](const ibv_wc&) {});
+  const std::optional<Completion> completion = Complete(wc);
+  if (!completion.has_value()) return false;  // posted before a RESET
+  ready_.push_back(*completion);
+  if (!completion->shared_receive)
+    ++(completion->receive ? ready_receives_ : ready_sends_);
+  if (!closed_.ok()) DropCompletions();
+  return queues_.events->has_subscribers();
+}
+
+std::optional<Completion> WorkQueue::Complete(const ibv_wc& wc) {
+  const bool shared =
+      queues_.receives != nullptr && PendingRequests::IsReceive(wc.wr_id);
+  const std::optional<PendingRequests::Request> request =
+      shared ? queues_.receives->Complete(wc.wr_id) : pending_.Take(wc.wr_id);
+  if (!request.has_value()) return std::nullopt;
+  Completion completion{wc, request->receive, shared};
+  completion.wc.wr_id = request->wr_id;
+  return completion;
+}
+
+void WorkQueue::CountFetched(std::span<const Completion> completions) {
+  uint32_t shared = 0;
+  for (const Completion& completion : completions) {
+    if (completion.shared_receive)
+      ++shared;
+    else
+      --(completion.receive ? ready_receives_ : ready_sends_);
+  }
+  if (shared > 0) queues_.receives->Fetched(shared);
+}
+
+void WorkQueue::DropCompletions() {
+  CountFetched(std::span(ready_).subspan(fetched_));
+  std::vector<Completion>().swap(ready_);
+  fetched_ = 0;
+}
+
+Wakeups WorkQueue::StateChanged(ibv_qp_state state) {
+  {
+    std::lock_guard lock(mutex_);
+    state_ = state;
+    if (state != IBV_QPS_RESET || !closed_.ok()) return {};
+  }
+  absl::StatusOr<Wakeups> wakeups = queues_.completions->Drain();
+  std::lock_guard lock(mutex_);
+  DropCompletions();
   pending_.Clear();
+  return wakeups.ok() ? *std::move(wakeups) : Wakeups();
 }
 
 void WorkQueue::Close(absl::Status why) {
   {
     std::lock_guard lock(mutex_);
     if (closed_.ok()) closed_ = std::move(why);
+    DropCompletions();
   }
-  events_->Close();
+  queues_.events->Close();
 }
 
 uint64_t WorkQueue::outstanding_sends() const {
   std::lock_guard lock(mutex_);
-  return pending_.sends();
+  return pending_.sends() + ready_sends_;
 }
 
 uint64_t WorkQueue::outstanding_receives() const {
   std::lock_guard lock(mutex_);
-  return pending_.receives();
+  return pending_.receives() + ready_receives_;
+}
+
+uint64_t WorkQueue::backlog() const {
+  std::lock_guard lock(mutex_);
+  return ready_.size() - fetched_;
 }
 
 }  // namespace purser::sidecar

@@ -2,15 +2,18 @@
 //
 // Posting to and polling from one queue pair: the one place where work requests
 // go to the device, whichever way they reached the sidecar. Knows how many
-// requests are outstanding, so that the completion queue can never overrun, and
-// counts posts, post failures and completions. Knows nothing of gRPC, clients
-// or memory regions: scatter/gather entries come in as ibv_sge, already
-// checked. Any thread; one lock per work queue.
+// requests are outstanding, so that the completion queue, which it may share
+// with others, can never overrun, and counts posts, post failures and
+// completions. Completions that others took from the queue wait here to be
+// fetched. Knows nothing of gRPC, clients or memory regions: scatter/gather
+// entries come in as ibv_sge, already checked. Any thread; one lock per work
+// queue, after the completion queue's.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,41 +21,36 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "rdma/handles.h"
+#include "sidecar/brokered_completion_queue.h"
+#include "sidecar/completion.h"
 #include "sidecar/counters.h"
 #include "sidecar/pending_requests.h"
+#include "sidecar/post_chain.h"
 #include "sidecar/queue_pair_events.h"
 
 namespace purser::sidecar {
 
-struct PostResult {
-  uint32_t posted = 0;   // requests posted, in order
-  int error_number = 0;  // of request [posted]; 0: all were posted
-  std::string message;
-  absl::Status ended;  // not OK: the work queue was closed, nothing was posted
-};
-
-struct Completion {
-  ibv_wc wc{};  // wr_id as the caller posted it
-  bool receive = false;
-};
-
-// "SUCCESS", "WR_FLUSH_ERR", …: the constant without IBV_WC_.
-const char* CompletionStatusName(ibv_wc_status status);
+class BrokeredSharedReceiveQueue;
 
 class WorkQueue {
  public:
   struct Capacity {
     uint32_t send_slots = 0;  // what the rings really take
     uint32_t recv_slots = 0;
-    uint32_t cqe = 0;       // what the completion queue really takes
+    // Completions that it may have outstanding: its part of the completion
+    // queue.
+    uint32_t cqe = 0;
     uint64_t send_ops = 0;  // declared (send_operations.h); 0: any
   };
-  // The queue pair is new (RESET) and its one completion queue serves both
-  // directions; both outlive the work queue, or Close() comes before their
-  // end.
-  WorkQueue(rdma::Verbs& verbs, ibv_qp* qp, ibv_cq* cq,
-            std::shared_ptr<QueuePairEvents> events, Capacity capacity,
-            Counters& counters);
+  struct Queues {
+    std::shared_ptr<BrokeredCompletionQueue> completions;  // of both directions
+    std::shared_ptr<BrokeredSharedReceiveQueue> receives;  // null: its own
+    std::shared_ptr<QueuePairEvents> events;
+  };
+  // The queue pair is new (RESET). Close() comes before its end, and
+  // `completions` destroys it before this ends.
+  WorkQueue(rdma::Verbs& verbs, ibv_qp* qp, Queues queues, Capacity capacity,
+            Counters& counters, TrafficShares shares = {});
 
   // Posts the requests in order, signalled, up to the first that fails. Their
   // `next`, `wr_id` and IBV_SEND_SIGNALED are overwritten. An operation that
@@ -65,26 +63,41 @@ class WorkQueue {
                            std::string message);
 
   // Up to `max_entries` completions, at once. What Close() was given, after it.
+  // Whoever waits for others that were taken along is told.
   absl::StatusOr<std::vector<Completion>> Poll(uint32_t max_entries);
-  // Requests a completion event, then polls: when nothing is returned, the next
-  // completion raises QueuePairEvents::CompletionEvent(). Polling again after
-  // the request is what no wake-up gets lost by.
-  absl::StatusOr<std::vector<Completion>> ArmAndPoll(uint32_t max_entries);
+  // For who subscribed to events(): once OK, every later completion raises
+  // CompletionEvent(); those of before are there to be fetched. May raise it
+  // before it returns.
+  absl::Status Arm();
+  // Takes what is in the completion queue, and raises events as Arm().
+  absl::Status Collect();
+  // Of what was taken already; does not look at the device.
+  absl::StatusOr<std::vector<Completion>> Fetch(uint32_t max_entries);
+
+  // By the completion queue, under its lock: one of this queue pair's. Whether
+  // somebody waits for it.
+  bool Deliver(const ibv_wc& wc);
 
   // To be told of every modify that succeeded. RESET drops posted requests
-  // without completions, and those not yet polled are dropped too (mlx5 purges
+  // without completions, and those not yet fetched are dropped too (mlx5 purges
   // them, soft-RoCE leaves them).
-  void StateChanged(ibv_qp_state state);
-  // Nothing touches the device any more after it; wakes the waiters. The first
-  // reason stays.
+  [[nodiscard]] Wakeups StateChanged(ibv_qp_state state);
+  // Nothing is posted or fetched any more after it; wakes the waiters. The
+  // first reason stays.
   void Close(absl::Status why);
 
+  const std::shared_ptr<QueuePairEvents>& events() const {
+    return queues_.events;
+  }
   ibv_qp* qp() const { return qp_; }
-  ibv_cq* cq() const { return cq_; }
+  ibv_cq* cq() const { return queues_.completions->cq(); }
   const Capacity& capacity() const { return capacity_; }
-  // Posted, not yet polled.
+  const Traffic& traffic() const { return traffic_; }
+  // Posted, and their completions not yet fetched.
   uint64_t outstanding_sends() const;
   uint64_t outstanding_receives() const;
+  // Completions taken from the completion queue, not yet fetched.
+  uint64_t backlog() const;
 
  private:
   struct Failure {
@@ -105,19 +118,35 @@ class WorkQueue {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PostResult Refuse(bool receive, uint32_t posted, int error_number,
                     std::string message);
-  absl::StatusOr<std::vector<Completion>> PollLocked(uint32_t max_entries)
+  std::optional<Completion> Complete(const ibv_wc& wc)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountFetched(std::span<const Completion> completions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those not yet fetched.
+  void DropCompletions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t own_outstanding() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return pending_.total() + ready_sends_ + ready_receives_;
+  }
+  template <typename Count>
+  void CountTraffic(Count count);
 
   rdma::Verbs& verbs_;
   ibv_qp* const qp_;
-  ibv_cq* const cq_;
-  const std::shared_ptr<QueuePairEvents> events_;
+  const Queues queues_;
   const Capacity capacity_;
   Counters& counters_;
+  const TrafficShares shares_;
+  Traffic traffic_;
   mutable std::mutex mutex_;
   ibv_qp_state state_ ABSL_GUARDED_BY(mutex_) = IBV_QPS_RESET;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // OK: it is open
   PendingRequests pending_ ABSL_GUARDED_BY(mutex_);
+  // Taken from the completion queue, from `fetched_` on not yet fetched.
+  std::vector<Completion> ready_ ABSL_GUARDED_BY(mutex_);
+  size_t fetched_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of these, without shared receives.
+  uint32_t ready_sends_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t ready_receives_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace purser::sidecar

@@ -56,7 +56,7 @@ class Monitoring(unittest.TestCase):
 
     def test_each_metric_that_is_asked_for_exists(self):
         exported = set()
-        for name in ("sidecar/metrics.cc", "plugin/metrics.cc", "plugin/config_status.cc", "node_view/metrics.cc"):
+        for name in ("sidecar/metrics.cc", "sidecar/queue_metrics.cc", "plugin/metrics.cc", "plugin/config_status.cc", "node_view/metrics.cc"):
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
                 exported |= set(re.findall(r'"(purser_\w+)"', file.read()))
         for name in ("dashboards/purser.json", "rules/purser.yaml"):

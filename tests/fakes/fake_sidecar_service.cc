@@ -387,6 +387,45 @@ grpc::Status FakeSidecarService::RegisterMemory(
   return grpc::Status::OK;
 }
 
+grpc::Status FakeSidecarService::CreateSharedReceiveQueue(
+    grpc::ServerContext* context,
+    const v1::CreateSharedReceiveQueueRequest* request,
+    v1::CreateSharedReceiveQueueResponse* response) {
+  if (auto status = Interfere(context, "CreateSharedReceiveQueue"))
+    return *status;
+  std::lock_guard lock(mutex_);
+  if (auto status = CheckClient(request->client_id()); !status.ok())
+    return status;
+  v1::SharedReceiveQueue* queue = response->mutable_shared_receive_queue();
+  queue->set_id(next_id_++);
+  queue->set_max_wr(request->max_wr());
+  queue->set_max_sge(request->max_sge());
+  queue->set_class_(request->class_());
+  queue->set_slots(std::bit_ceil(request->max_wr() + 1) - 1);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeSidecarService::DestroySharedReceiveQueue(
+    grpc::ServerContext* context,
+    const v1::DestroySharedReceiveQueueRequest* request,
+    v1::DestroySharedReceiveQueueResponse* response) {
+  if (auto status = Interfere(context, "DestroySharedReceiveQueue"))
+    return *status;
+  std::lock_guard lock(mutex_);
+  response->set_returned_bytes(4096);
+  return CheckClient(request->client_id());
+}
+
+grpc::Status FakeSidecarService::GetStatus(grpc::ServerContext* context,
+                                           const v1::GetStatusRequest*,
+                                           v1::GetStatusResponse* response) {
+  if (auto status = Interfere(context, "GetStatus")) return *status;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, name] : clients_)
+    response->add_clients()->set_name(name);
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeSidecarService::DeregisterMemory(
     grpc::ServerContext* context, const v1::DeregisterMemoryRequest* request,
     v1::DeregisterMemoryResponse*) {

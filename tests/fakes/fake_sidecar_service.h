@@ -70,6 +70,18 @@ class FakeSidecarService final : public v1::Sidecar::Service {
   grpc::Status GetBudget(grpc::ServerContext* context,
                          const v1::GetBudgetRequest* request,
                          v1::GetBudgetResponse* response) override;
+  // It holds nothing.
+  grpc::Status CreateSharedReceiveQueue(
+      grpc::ServerContext* context,
+      const v1::CreateSharedReceiveQueueRequest* request,
+      v1::CreateSharedReceiveQueueResponse* response) override;
+  grpc::Status DestroySharedReceiveQueue(
+      grpc::ServerContext* context,
+      const v1::DestroySharedReceiveQueueRequest* request,
+      v1::DestroySharedReceiveQueueResponse* response) override;
+  grpc::Status GetStatus(grpc::ServerContext* context,
+                         const v1::GetStatusRequest* request,
+                         v1::GetStatusResponse* response) override;
   grpc::Status RegisterMemory(grpc::ServerContext* context,
                               const v1::RegisterMemoryRequest* request,
                               v1::RegisterMemoryResponse* response) override;

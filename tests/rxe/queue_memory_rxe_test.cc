@@ -9,6 +9,7 @@
 #include "client/client.h"
 #include "tests/fakes/file_tree.h"
 #include "tests/fakes/paths.h"
+#include "tests/rxe/account.h"
 #include "tests/rxe/kernel_oracle.h"
 #include "tests/rxe/sidecar_process.h"
 
@@ -34,11 +35,6 @@ client::QueuePairSpec SpecOf(const Shape& shape) {
   return spec;
 }
 
-uint64_t RingBytes(const v1::QueueMemory& memory) {
-  return memory.send().node_bytes() + memory.receive().node_bytes() +
-         memory.completion().node_bytes();
-}
-
 class QueueMemoryOnRxe : public testing::Test {
  protected:
   void SetUp() override {
@@ -58,21 +54,16 @@ class QueueMemoryOnRxe : public testing::Test {
 
   // What the account says is held, beside what the kernel says.
   void ExpectAccountEqualsKernel() {
-    auto listed = client_->List();
-    ASSERT_TRUE(listed.ok()) << listed.status();
-    uint64_t rings = 0, overhead = 0, charged = 0;
-    for (const v1::QueuePair& queue_pair : *listed) {
-      rings += RingBytes(queue_pair.memory());
-      overhead += queue_pair.memory().overhead().node_bytes();
-      charged += queue_pair.memory().total_bytes();
-    }
-    EXPECT_EQ(ReadUverbsMappings(sidecar_->process().pid()) - mappings_, rings);
-    EXPECT_EQ(ReadQueueAreas().bytes - areas_.bytes, rings + overhead);
+    const Account account = ReadAccount(*client_);
+    EXPECT_EQ(ReadUverbsMappings(sidecar_->process().pid()) - mappings_,
+              account.rings);
+    EXPECT_EQ(ReadQueueAreas().bytes - areas_.bytes,
+              account.rings + account.overhead);
     auto budget = client_->Budget();
     ASSERT_TRUE(budget.ok()) << budget.status();
-    EXPECT_EQ(budget->used().node_bytes(), rings + overhead);
+    EXPECT_EQ(budget->used().node_bytes(), account.rings + account.overhead);
     EXPECT_EQ(budget->used().node_bytes() + budget->used().container_bytes(),
-              charged);
+              account.charged);
   }
 
   void ExpectBaseline() {

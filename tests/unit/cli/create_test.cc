@@ -82,6 +82,24 @@ TEST_F(CreateTest, AClassIsNamedAndHasItsOwnCapacities) {
   EXPECT_EQ(creations[1].cap().ByteSizeLong(), 0u);
 }
 
+TEST_F(CreateTest, SharesQueuesWhereToldTo) {
+  Purser purser;
+  EXPECT_EQ(purser(Create({"--completion-queue", "own", "--detach"})), kOk);
+  EXPECT_TRUE(sidecar_.creations().at(0).completion_queue().own());
+  EXPECT_EQ(purser(Create({"--completion-queue", "all", "--detach"})), kOk);
+  EXPECT_EQ(sidecar_.creations().at(1).completion_queue().shared(), "all");
+  EXPECT_EQ(purser(Create({"--srq-wr", "64", "--detach"})), kOk);
+  const v1::CreateQueuePairRequest created = sidecar_.creations().at(2);
+  EXPECT_FALSE(created.has_completion_queue());
+  EXPECT_NE(created.shared_receive_queue_id(), 0u);
+  EXPECT_EQ(created.cap().max_recv_wr(), 0u);
+  EXPECT_EQ(created.cap().max_recv_sge(), 0u);
+  sidecar_.FailNext("CreateSharedReceiveQueue",
+                    {grpc::StatusCode::INTERNAL, "no"});
+  EXPECT_NE(purser(Create({"--srq-wr", "64", "--detach"})), kOk);
+  EXPECT_EQ(sidecar_.creations().size(), 3u);
+}
+
 TEST_F(CreateTest, DeclaresWhatWillBePosted) {
   Purser purser;
   EXPECT_EQ(

@@ -205,5 +205,18 @@ TEST_F(ClientTest, ReadsTheBudget) {
   EXPECT_EQ(budget->queue_pairs(), 1u);
 }
 
+TEST_F(ClientTest, SharedReceiveQueuesAndTheStatus) {
+  auto client = Connected();
+  const auto queue = client->CreateSharedReceiveQueue(100, 2, "", "core");
+  ASSERT_TRUE(queue.ok()) << queue.status();
+  EXPECT_EQ(queue->slots(), 127u);
+  EXPECT_EQ(queue->max_sge(), 2u);
+  EXPECT_EQ(queue->class_(), "core");
+  EXPECT_EQ(*client->DestroySharedReceiveQueue(queue->id()), 4096u);
+  const auto status = client->SidecarStatus();
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(status->clients_size(), 1);
+}
+
 }  // namespace
 }  // namespace purser::client

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "queue_memory/registry.h"
+#include "sidecar/actual_charge.h"
 #include "sidecar/admission.h"
 
 namespace purser::sidecar {
@@ -135,7 +136,7 @@ TEST_F(LeaseTest, AKernelThatWritesBackWhatWasAskedIsNoMismatch) {
                           .max_recv_wr = 100,
                           .max_send_sge = 2,
                           .max_recv_sge = 1};
-  const Actual actual = ActualCharge(grant, cap, grant.cqe);
+  const Actual actual = ActualCharge(grant, cap, grant.completion.cqe);
   EXPECT_EQ(actual.charge, ToLedger(grant.predicted.total()));
   EXPECT_THAT(actual.mismatch, IsEmpty());
 }
@@ -145,7 +146,7 @@ TEST_F(LeaseTest, CapacitiesThatTheRingsCouldNotHoldAreChargedInstead) {
   ibv_qp_cap cap = Predicted(grant);
   ASSERT_EQ(cap.max_send_wr, 127u);
   cap.max_send_wr = 128;  // needs a ring of 256
-  const Actual actual = ActualCharge(grant, cap, grant.cqe);
+  const Actual actual = ActualCharge(grant, cap, grant.completion.cqe);
   EXPECT_GT(actual.charge.node, grant.predicted.total().node);
   EXPECT_EQ(actual.memory.send_ring.slots, 255u);
   EXPECT_THAT(actual.mismatch,
@@ -183,7 +184,7 @@ TEST_F(LeaseTest, TheFallbackChargesMoreWithoutCallingItAMismatch) {
   const Grant grant = Granted(Provider::kUnknown);
   ibv_qp_cap cap = Predicted(grant);
   cap.max_send_wr = 1000;
-  const Actual actual = ActualCharge(grant, cap, grant.cqe);
+  const Actual actual = ActualCharge(grant, cap, grant.completion.cqe);
   EXPECT_GT(actual.charge.total(), grant.predicted.total().total());
   EXPECT_THAT(actual.mismatch, IsEmpty());
 }

@@ -103,7 +103,7 @@ TEST_F(AdmissionTest, GrantHoldsWhatTheModelPredicts) {
   const Admission admission = WithPluginBytes(64 * kMiB);
   {
     const Grant grant = Granted(admission, Rxe(), Rc(4096, 8, 4096, 1));
-    EXPECT_EQ(grant.cqe, 16382u) << "one completion for every slot";
+    EXPECT_EQ(grant.completion.cqe, 16382u) << "one completion for every slot";
     EXPECT_EQ(grant.predicted.send.node, 4198400u);
     EXPECT_EQ(ledger_.balance().held.total(), grant.predicted.total().total());
     EXPECT_EQ(grant.lease.charge(), ledger_.balance().held);

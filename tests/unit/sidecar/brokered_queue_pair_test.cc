@@ -78,7 +78,8 @@ TEST(BrokeredQueuePairTest, CallsInFlightOutliveADestroyAndAreRefused) {
   EXPECT_TRUE(absl::IsNotFound(queue_pair->Modify(InitAttr(), kInitMask)));
   EXPECT_TRUE(absl::IsNotFound(queue_pair->Poll(1).status()));
   EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_RESET);
-  EXPECT_EQ(queue_pair->Destroy(absl::InternalError("again")), 0u);
+  EXPECT_EQ(queue_pair->Destroy(absl::InternalError("again")).returned_bytes,
+            0u);
   EXPECT_TRUE(absl::IsNotFound(queue_pair->Poll(1).status()))
       << "the first reason stays";
 }

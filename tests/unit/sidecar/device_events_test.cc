@@ -9,7 +9,8 @@
 #include "base/file_descriptor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sidecar/queue_pair_events.h"
+#include "sidecar/brokered_completion_queue.h"
+#include "sidecar/work_queue.h"
 #include "tests/fakes/fake_sysfs.h"
 #include "tests/fakes/fake_verbs.h"
 #include "tests/fakes/file_tree.h"
@@ -83,18 +84,20 @@ TEST_F(DeviceEventsTest, AStopIsNoLoss) {
 }
 
 TEST_F(DeviceEventsTest, EventsOfACompletionChannelThatFailsAreLeftAlone) {
-  auto sink = std::make_shared<QueuePairEvents>();
-  auto cq = rdma::CreateCq(verbs_, device_->context(), 1, sink.get(),
-                           device_->channel());
+  auto cq = BrokeredCompletionQueue::Create(device_, 1);
   ASSERT_TRUE(cq.ok());
-  Occurrence told;
-  sink->Subscribe([&] { told.Happen(); });
+  Occurrence taken;
+  verbs_.Observe([&](std::string_view call) {
+    if (call == "poll_cq") taken.Happen();
+  });
   verbs_.FailAlways("get_cq_event", EIO);
   auto lost = Read();
-  verbs_.RaiseCqEvent(cq->get(), IBV_EVENT_CQ_ERR);
-  EXPECT_TRUE(told.Wait()) << "asynchronous events go on";
+  verbs_.RaiseCqEvent((*cq)->cq(), IBV_EVENT_CQ_ERR);
+  EXPECT_TRUE(taken.Wait()) << "asynchronous events go on";
   Stop();
   EXPECT_EQ(lost.get(), std::nullopt);
+  verbs_.Observe({});
+  EXPECT_TRUE((*cq)->Close().ok());
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST_F(DeviceRemovalTest, CallsOnWhatWasLostAreUnavailableUntilItIsDestroyed) {
   EXPECT_THAT(std::string(found.message()),
               AllOf(HasSubstr("queue pair"), HasSubstr("rxe0 was removed")));
   for (const absl::Status& status :
-       {queue_pair->Poll(1).status(), queue_pair->ArmAndPoll(1).status(),
+       {queue_pair->Poll(1).status(), queue_pair->work_queue().Arm(),
         queue_pair->Modify({.qp_state = IBV_QPS_RESET}, IBV_QP_STATE),
         StatusOfCreate(), Register().status()})
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
@@ -93,7 +93,7 @@ TEST_F(DeviceRemovalTest, CallsOnWhatWasLostAreUnavailableUntilItIsDestroyed) {
   const std::string other = sidecar_.Attach("other");
   EXPECT_TRUE(
       absl::IsPermissionDenied(queue_pairs.Destroy(other, id).status()));
-  EXPECT_EQ(queue_pairs.Destroy(client_, id).value(), 0u);
+  EXPECT_EQ(queue_pairs.Destroy(client_, id)->returned_bytes, 0u);
   EXPECT_TRUE(absl::IsNotFound(queue_pairs.Destroy(client_, id).status()));
   EXPECT_TRUE(absl::IsUnavailable(queue_pairs.Find(other, detached).status()));
   sidecar_.broker().Detach(client_);
@@ -198,7 +198,8 @@ TEST_F(DeviceRemovalTest, RemovalsRaceWithEverything) {
                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
                          IBV_QP_ACCESS_FLAGS);
         (*queue_pair)->work_queue().PostReceive({&receive, 1});
-        (void)(*queue_pair)->ArmAndPoll(16);
+        (void)(*queue_pair)->work_queue().Arm();
+        (void)(*queue_pair)->Fetch(16);
         (*queue_pair)->CurrentState();
         (void)Register();
         if (i % 2 == 0)

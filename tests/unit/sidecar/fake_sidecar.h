@@ -64,7 +64,8 @@ class FakeSidecar {
                              {.max_clients = options.max_clients,
                               .shared_volume = tree_.path("volume"),
                               .proc_root = tree_.path("proc"),
-                              .times = {.look_every = kLookEvery}})
+                              .times = {.look_every = kLookEvery},
+                              .destroy_again_every = kLookEvery})
                   .value();
   }
   ~FakeSidecar() {
@@ -80,15 +81,19 @@ class FakeSidecar {
   Counters& counters() { return counters_; }
   Broker& broker() { return *broker_; }
   QueuePairs& queue_pairs() { return broker_->queue_pairs(); }
+  SharedReceiveQueues& shared_receive_queues() {
+    return broker_->shared_receive_queues();
+  }
   Regions& regions() { return broker_->regions(); }
   Device& device(size_t index = 0) { return *devices_.at(index); }
   Admission& admission() { return *admission_; }
   ledger::Ledger ledger() { return ledger::Ledger(&ledger_state_); }
   uint64_t held_bytes() { return ledger().balance().held.total(); }
-  // What is made for clients: queue pairs, completion queues, memory regions.
+  // What is made for clients: queue pairs, completion and shared receive
+  // queues, memory regions.
   int object_count() {
     std::map<std::string, int> live = verbs_.LiveObjects();
-    return live["qp"] + live["cq"] + live["mr"];
+    return live["qp"] + live["cq"] + live["srq"] + live["mr"];
   }
 
   // rxe0 goes, as soft-RoCE does; the removal waits until it is closed.

@@ -71,7 +71,10 @@ TEST(QueuePairsConcurrencyTest, AQueuePairEndsUnderCallsInFlight) {
       });
     };
     repeat([&] { (void)queue_pair->Poll(16); });
-    repeat([&] { (void)queue_pair->ArmAndPoll(16); });
+    repeat([&] {
+      (void)queue_pair->work_queue().Arm();
+      (void)queue_pair->Fetch(16);
+    });
     repeat([&] {
       ibv_recv_wr receive{};
       queue_pair->work_queue().PostReceive({&receive, 1});

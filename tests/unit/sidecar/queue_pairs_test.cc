@@ -58,7 +58,8 @@ TEST(QueuePairsTest, CreatesWhatWasAskedAndChargesIt) {
   EXPECT_GE(queue_pair->work_queue().capacity().cqe, 127u + 127u)
       << "the completion queue takes all that can be posted";
 
-  EXPECT_EQ(sidecar.queue_pairs().Destroy(client, facts.id).value(), bytes);
+  EXPECT_EQ(sidecar.queue_pairs().Destroy(client, facts.id)->returned_bytes,
+            bytes);
   EXPECT_EQ(sidecar.held_bytes(), 0u);
   EXPECT_EQ(sidecar.object_count(), 0);
   EXPECT_EQ(StatusOf(sidecar.TryCreate("nobody")).code(),
@@ -163,7 +164,9 @@ TEST(QueuePairsTest, AProviderThatTakesMoreThanPredictedIsUndoneOrCharged) {
                               .proc = sidecar.tree().path("proc")})
                     .value();
   const Admission admission(sidecar.ledger(), *sidecar.admission().budget());
+  Undestroyed undestroyed(sidecar.counters(), FakeSidecar::kLookEvery);
   QueuePairs queue_pairs(sidecar.broker().clients(), admission,
+                         sidecar.shared_receive_queues(), undestroyed,
                          sidecar.counters(), sidecar.tree().path("proc"));
   const QueuePairs::CreateRequest request{.client_id = sidecar.Attach(),
                                           .device = device.get(),

@@ -253,8 +253,10 @@ TEST_F(RegionsTest, EntriesLieWithinTheRegion) {
 TEST(RegionsCreateTest, NamesAMissingVolume) {
   Clients clients(1);
   Counters counters;
-  const absl::Status status =
-      Regions::Create("/no/such/volume", clients, counters, "/proc").status();
+  Undestroyed undestroyed(counters, FakeSidecar::kLookEvery);
+  const absl::Status status = Regions::Create("/no/such/volume", clients,
+                                              undestroyed, counters, "/proc")
+                                  .status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(Text(status), AllOf(HasSubstr("/no/such/volume"),
                                   HasSubstr("ENOENT"), HasSubstr("emptyDir")));

@@ -20,9 +20,9 @@ class WorkQueueTest : public ::testing::Test {
  protected:
   struct End {
     std::shared_ptr<QueuePairEvents> events;
-    rdma::CompletionQueue cq;
-    rdma::QueuePair qp;
+    std::shared_ptr<BrokeredCompletionQueue> cq;
     std::unique_ptr<WorkQueue> work_queue;
+    rdma::QueuePair qp;
   };
 
   void SetUp() override {
@@ -38,21 +38,29 @@ class WorkQueueTest : public ::testing::Test {
                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                           IBV_ACCESS_REMOTE_READ)
               .value();
-    local_ = MakeEnd(100, 100, 255);
-    remote_ = MakeEnd(100, 100, 255);
+    local_ = MakeEnd(100, 100, MakeCq(255));
+    remote_ = MakeEnd(100, 100, MakeCq(255));
+  }
+  void TearDown() override {
+    Finish(local_);
+    Finish(remote_);
   }
 
   virtual const char* device_name() const { return "rxe0"; }
 
-  End MakeEnd(uint32_t send_wr, uint32_t recv_wr, int cqe) {
+  std::shared_ptr<BrokeredCompletionQueue> MakeCq(uint32_t cqe) {
+    return BrokeredCompletionQueue::Create(opened_, cqe).value();
+  }
+
+  // `room`: in the completion queue; 0: all of it.
+  End MakeEnd(uint32_t send_wr, uint32_t recv_wr,
+              std::shared_ptr<BrokeredCompletionQueue> cq, uint32_t room = 0) {
     End end;
     end.events = std::make_shared<QueuePairEvents>();
-    end.cq = rdma::CreateCq(verbs_, opened_->context(), cqe, end.events.get(),
-                            opened_->channel())
-                 .value();
+    end.cq = std::move(cq);
     ibv_qp_init_attr init{.qp_context = end.events.get(),
-                          .send_cq = end.cq.get(),
-                          .recv_cq = end.cq.get(),
+                          .send_cq = end.cq->cq(),
+                          .recv_cq = end.cq->cq(),
                           .cap = {.max_send_wr = send_wr,
                                   .max_recv_wr = recv_wr,
                                   .max_send_sge = 2,
@@ -61,17 +69,38 @@ class WorkQueueTest : public ::testing::Test {
     end.qp = rdma::CreateQp(verbs_, opened_->pd(), init).value();
     // Soft-RoCE writes back 100 and takes 127.
     end.work_queue = std::make_unique<WorkQueue>(
-        verbs_, end.qp.get(), end.cq.get(), end.events,
+        verbs_, end.qp.get(),
+        WorkQueue::Queues{.completions = end.cq, .events = end.events},
         WorkQueue::Capacity{.send_slots = 127,
                             .recv_slots = 127,
-                            .cqe = static_cast<uint32_t>(end.cq->cqe)},
+                            .cqe = room == 0 ? end.cq->cqe() : room},
         counters_);
     return end;
   }
 
+  // Its completion queue ends with the last of its queue pairs.
+  void Finish(End& end) {
+    if (end.work_queue == nullptr) return;
+    end.work_queue->Close(absl::CancelledError("the test is over"));
+    {
+      Wakeups wakeups;
+      EXPECT_TRUE(end.cq->DestroyQueuePair(end.qp, wakeups).ok());
+    }
+    end.work_queue.reset();
+    (void)end.cq->Close();
+  }
+
+  // As a waiting poll does.
+  static absl::StatusOr<std::vector<Completion>> ArmAndFetch(
+      End& end, uint32_t max_entries) {
+    if (absl::Status status = end.work_queue->Arm(); !status.ok())
+      return status;
+    return end.work_queue->Fetch(max_entries);
+  }
+
   void Modify(End& end, ibv_qp_attr attr, int mask) {
     ASSERT_TRUE(verbs_.ModifyQp(end.qp.get(), &attr, mask | IBV_QP_STATE).ok());
-    end.work_queue->StateChanged(attr.qp_state);
+    const Wakeups wakeups = end.work_queue->StateChanged(attr.qp_state);
   }
 
   void Connect(End& end, const End& peer) {

@@ -72,12 +72,13 @@ TEST_F(WorkQueuePollTest, ResetMakesTheWholeCompletionQueueFree) {
 TEST_F(WorkQueuePollTest, ASubscriberMayEndTheCompletionQueue) {
   ConnectBoth();
   Occurrence ended;
-  local_.events->Subscribe([&] {
-    local_.qp.reset();
-    local_.cq.reset();
+  uint64_t subscription = 0;
+  subscription = local_.events->Subscribe([&] {
+    local_.events->Unsubscribe(subscription);
+    Finish(local_);
     ended.Happen();
   });
-  ASSERT_TRUE(local_.work_queue->ArmAndPoll(16)->empty());
+  ASSERT_TRUE(ArmAndFetch(local_, 16)->empty());
   std::vector<ibv_send_wr> requests = Writes(1);
   ASSERT_EQ(local_.work_queue->PostSend(requests).posted, 1u);
   EXPECT_TRUE(ended.Wait());
@@ -96,14 +97,14 @@ TEST_F(WorkQueuePollTest, AFailingPollIsAnErrorNotAnEmptyQueue) {
   verbs_.FailNext("poll_cq", EIO);
   EXPECT_TRUE(absl::IsInternal(local_.work_queue->Poll(1).status()));
   verbs_.FailNext("req_notify_cq", EIO);
-  EXPECT_FALSE(local_.work_queue->ArmAndPoll(1).ok());
+  EXPECT_FALSE(ArmAndFetch(local_, 1).ok());
 }
 
-TEST_F(WorkQueuePollTest, ArmAndPollReturnsWhatWasThereBeforeArming) {
+TEST_F(WorkQueuePollTest, ArmingTakesWhatWasThereBefore) {
   ConnectBoth();
   std::vector<ibv_send_wr> requests = Writes(1);
   ASSERT_EQ(local_.work_queue->PostSend(requests).posted, 1u);
-  EXPECT_EQ(local_.work_queue->ArmAndPoll(16)->size(), 1u);
+  EXPECT_EQ(ArmAndFetch(local_, 16)->size(), 1u);
 }
 
 // A completion between the first poll and the arming is the classic lost
@@ -120,7 +121,7 @@ TEST_F(WorkQueuePollTest, NoWakeUpIsLostToACompletionJustBeforeArming) {
   std::vector<ibv_recv_wr> receives = Receives(1, 5);
   ASSERT_EQ(local_.work_queue->PostReceive(receives).posted, 1u);
   EXPECT_TRUE(local_.work_queue->Poll(16)->empty());
-  const auto completions = local_.work_queue->ArmAndPoll(16);
+  const auto completions = ArmAndFetch(local_, 16);
   ASSERT_EQ(completions->size(), 1u);
   EXPECT_EQ(completions->front().wc.wr_id, 5u);
   verbs_.Observe({});
@@ -132,12 +133,13 @@ TEST_F(WorkQueuePollTest,
   Occurrence first, second;
   local_.events->Subscribe([&] { first.Happen(); });
   local_.events->Subscribe([&] { second.Happen(); });
-  ASSERT_TRUE(local_.work_queue->ArmAndPoll(16)->empty());
+  ASSERT_TRUE(ArmAndFetch(local_, 16)->empty());
   std::vector<ibv_send_wr> requests = Writes(2);
   ASSERT_EQ(local_.work_queue->PostSend(requests).posted, 2u);
   ASSERT_TRUE(first.Wait());
   ASSERT_TRUE(second.Wait());
   EXPECT_EQ(local_.work_queue->Poll(16)->size(), 2u);
+  Finish(local_);  // while those who are told of it are there
 }
 
 TEST(CompletionStatusNameTest, NamesEveryStatus) {

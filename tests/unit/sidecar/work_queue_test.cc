@@ -157,13 +157,14 @@ TEST_F(WorkQueueTest, CloseWakesWaitersAndNothingTouchesTheDeviceAfterIt) {
   EXPECT_EQ(woken, 1);
   const uint64_t polls = verbs_.Calls("poll_cq");
   EXPECT_TRUE(absl::IsAborted(local_.work_queue->Poll(1).status()));
-  EXPECT_TRUE(absl::IsAborted(local_.work_queue->ArmAndPoll(1).status()));
+  EXPECT_TRUE(absl::IsAborted(ArmAndFetch(local_, 1).status()));
+  EXPECT_TRUE(absl::IsAborted(local_.work_queue->Collect()));
   std::vector<ibv_send_wr> sends = Writes(1);
   EXPECT_EQ(local_.work_queue->PostSend(sends).error_number, ECANCELED);
   EXPECT_TRUE(absl::IsAborted(local_.work_queue->PostSend(sends).ended));
   std::vector<ibv_recv_wr> receives = Receives(1);
   EXPECT_EQ(local_.work_queue->PostReceive(receives).error_number, ECANCELED);
-  local_.work_queue->StateChanged(IBV_QPS_RESET);
+  (void)local_.work_queue->StateChanged(IBV_QPS_RESET);
   EXPECT_EQ(verbs_.Calls("poll_cq"), polls);
   EXPECT_EQ(verbs_.Calls("post_send") + verbs_.Calls("post_recv") +
                 verbs_.Calls("req_notify_cq"),
