@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -65,6 +66,9 @@ TEST(QueuePairsConcurrencyTest, AQueuePairEndsUnderCallsInFlight) {
     const uint64_t id = queue_pair->facts().id;
     std::atomic<bool> stop = false;
     std::vector<std::jthread> threads;
+    // However the round ends, before the threads are joined.
+    const std::unique_ptr<std::atomic<bool>, void (*)(std::atomic<bool>*)>
+        at_the_end(&stop, [](std::atomic<bool>* flag) { *flag = true; });
     const auto repeat = [&](auto call) {
       threads.emplace_back([&stop, call] {
         while (!stop) call();
@@ -96,7 +100,6 @@ TEST(QueuePairsConcurrencyTest, AQueuePairEndsUnderCallsInFlight) {
     else
       sidecar.broker().Detach(client);
     ASSERT_TRUE(Eventually([&] { return sidecar.object_count() == 0; }));
-    stop = true;
   }
 }
 
