@@ -22,8 +22,6 @@ constexpr char kFooter[] =
 of the device, 4 no sidecar answers at the socket.
 Environment: PURSER_SOCKET is the default of --socket.)";
 
-constexpr double kMaxSeconds = 86'400;
-
 // HOST:PORT, or for listening a port alone.
 CLI::Validator Address(bool port_alone) {
   return CLI::Validator(
@@ -64,20 +62,6 @@ struct Caps {
     return cap;
   }
 };
-
-void AddSeconds(CLI::App& app, const std::string& name,
-                std::chrono::milliseconds& target, const std::string& help,
-                double min = 0.001) {
-  app.add_option_function<double>(
-         name,
-         [&target](double seconds) {
-           target = std::chrono::milliseconds(
-               static_cast<int64_t>(seconds * 1000 + 0.5));
-         },
-         fmt::format("{} (default {})", help, target.count() / 1000))
-      ->check(CLI::Range(min, kMaxSeconds).description(""))
-      ->type_name("SECONDS");
-}
 
 void AddSendCap(CLI::App& app, Caps& caps) {
   app.add_option("--send-wr", caps.send_wr, "max_send_wr")
@@ -242,6 +226,7 @@ std::string Invocation::SharedVolume() const {
 }
 
 bool Invocation::HoldsUntilSignal() const {
+  if (std::holds_alternative<TopCommand>(command)) return true;
   const auto* create = std::get_if<CreateCommand>(&command);
   return create != nullptr && !create->detach;
 }
@@ -259,6 +244,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   PlanCommand plan;
   NodeCommand node;
   CheckCommand check;
+  TopCommand top;
   Caps create_caps, fill_caps;
 
   CLI::App app("RDMA queue pairs within the pod's budget of queue memory",
@@ -298,6 +284,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   CLI::App* budget_app = app.add_subcommand(
       "budget", "The budget, what bounds it, what is used and left");
   AddOutput(*budget_app, budget.output);
+  CLI::App* top_app = AddTop(app, top);
   CLI::App* plan_app = AddPlan(app, plan);
   CLI::App* node_app = AddNode(app, node);
   CLI::App* check_app = AddCheck(app, check);
@@ -327,7 +314,8 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
     return std::nullopt;
   }
   if (qp->get_subcommands().empty() && !budget_app->parsed() &&
-      !plan_app->parsed() && !check_app->parsed() && !node_app->parsed()) {
+      !top_app->parsed() && !plan_app->parsed() && !check_app->parsed() &&
+      !node_app->parsed()) {
     err << (qp->parsed() ? qp->help("purser") : app.help());
     *exit_code = kUsage;
     return std::nullopt;
@@ -343,6 +331,7 @@ std::optional<Invocation> ParseCommandLine(int argc, const char* const* argv,
   if (ping_app->parsed()) invocation.command = ping;
   if (fill_app->parsed()) invocation.command = fill;
   if (budget_app->parsed()) invocation.command = budget;
+  if (top_app->parsed()) invocation.command = top;
   if (plan_app->parsed()) invocation.command = plan;
   if (node_app->parsed()) invocation.command = node;
   if (check_app->parsed()) invocation.command = check;

@@ -107,13 +107,35 @@ struct NodeCommand {
   Output output = Output::kTable;
 };
 
+enum class TopOrder {
+  kMemory,
+  kPosts,
+  kFailures,
+  kBacklog,
+  kQueuePairs,
+  kName
+};
+
+// How `purser top` calls itself.
+inline constexpr char kTopClientName[] = "purser-top";
+
+struct TopCommand {
+  std::chrono::milliseconds interval{2000};
+  // 0: until a signal where it writes to a terminal, else once.
+  uint64_t iterations = 0;
+  TopOrder order = TopOrder::kMemory;
+  bool queue_pairs = false;  // each of them, too
+  Output output = Output::kTable;
+};
+
 struct Invocation {
   std::string socket = "/run/purser/sidecar.sock";
   std::string shared_volume;  // empty: the socket's directory
   std::chrono::milliseconds rpc_timeout{5000};
   std::chrono::milliseconds wait{0};  // for a sidecar that does not answer yet
   std::variant<CreateCommand, ListCommand, DestroyCommand, BudgetCommand,
-               FillCommand, PingCommand, PlanCommand, CheckCommand, NodeCommand>
+               FillCommand, PingCommand, PlanCommand, CheckCommand, NodeCommand,
+               TopCommand>
       command;
 
   std::string SharedVolume() const;

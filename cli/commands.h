@@ -4,9 +4,12 @@
 // the exit code and print results and errors themselves.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cli/command_line.h"
 #include "cli/run.h"
 #include "client/client.h"
@@ -25,6 +28,12 @@ int Fill(const FillCommand& command, const std::string& shared_volume,
          client::Client& client, Environment& environment);
 int Ping(const PingCommand& command, const std::string& shared_volume,
          client::Client& client, Environment& environment);
+
+// `connect`: again, when the sidecar was restarted.
+int Top(const TopCommand& command,
+        const std::function<absl::StatusOr<std::unique_ptr<client::Client>>()>&
+            connect,
+        std::unique_ptr<client::Client> client, Environment& environment);
 
 int Node(const NodeCommand& command, Environment& environment);
 int Plan(const PlanCommand& command, Environment& environment);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -35,6 +36,13 @@ int main(int argc, char** argv) {
       },
       [](const std::string& device) {
         return purser::cli::ReadCounters("/sys", device);
+      },
+      nullptr,
+      [] {
+        winsize size = {};
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0)
+          return purser::cli::TerminalSize{};
+        return purser::cli::TerminalSize{size.ws_row, size.ws_col};
       }};
   return purser::cli::Run(*invocation, environment);
 }

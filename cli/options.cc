@@ -2,11 +2,17 @@
 #include "cli/options.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/quantity.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::cli {
+namespace {
+
+constexpr double kMaxSeconds = 86'400;
+
+}  // namespace
 
 CLI::Validator Bytes(uint64_t min, uint64_t max) {
   return CLI::Validator(
@@ -33,6 +39,20 @@ CLI::Validator OneOf(std::vector<std::string> names) {
         return fmt::format("'{}' is none of {}", text, fmt::join(names, ", "));
       },
       "");
+}
+
+void AddSeconds(CLI::App& app, const std::string& name,
+                std::chrono::milliseconds& target, const std::string& help,
+                double min) {
+  app.add_option_function<double>(
+         name,
+         [&target](double seconds) {
+           target = std::chrono::milliseconds(
+               static_cast<int64_t>(seconds * 1000 + 0.5));
+         },
+         fmt::format("{} (default {})", help, target.count() / 1000))
+      ->check(CLI::Range(min, kMaxSeconds).description(""))
+      ->type_name("SECONDS");
 }
 
 void AddOutput(CLI::App& app, Output& output,

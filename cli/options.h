@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,11 @@ namespace purser::cli {
 // "64Mi" and "64MiB" become "67108864".
 CLI::Validator Bytes(uint64_t min, uint64_t max);
 CLI::Validator OneOf(std::vector<std::string> names);
+
+// Seconds, also fractions, from `min` on.
+void AddSeconds(CLI::App& app, const std::string& name,
+                std::chrono::milliseconds& target, const std::string& help,
+                double min = 0.001);
 
 // -o, --output: table, json or another of `formats`.
 void AddOutput(CLI::App& app, Output& output,
@@ -42,6 +48,8 @@ CLI::App* AddPlan(CLI::App& app, PlanCommand& plan);
 CLI::App* AddCheck(CLI::App& app, CheckCommand& check);
 // As WorkloadFault.
 std::string CheckFault(const CLI::App& app, const CheckCommand& check);
+// `purser top`.
+CLI::App* AddTop(CLI::App& app, TopCommand& top);
 // `purser node`.
 CLI::App* AddNode(CLI::App& app, NodeCommand& node);
 

@@ -22,6 +22,8 @@ template <typename... Visitors>
 Overloaded(Visitors...) -> Overloaded<Visitors...>;
 
 std::string ClientName(const Invocation& invocation) {
+  if (std::holds_alternative<TopCommand>(invocation.command))
+    return kTopClientName;
   const auto* create = std::get_if<CreateCommand>(&invocation.command);
   return create != nullptr ? create->name : "purser";
 }
@@ -61,6 +63,10 @@ int Dispatch(const Invocation& invocation, Environment& environment) {
     return kNoSidecar;
   }
   if (!client.ok()) return Fail(client.status(), environment);
+  if (const auto* top = std::get_if<TopCommand>(&invocation.command))
+    return Top(
+        *top, [&] { return Connect(invocation); }, *std::move(client),
+        environment);
   return std::visit(
       Overloaded{
           [&](const CreateCommand& c) {
@@ -81,7 +87,8 @@ int Dispatch(const Invocation& invocation, Environment& environment) {
           },
           [&](const PlanCommand& c) { return Plan(c, environment); },
           [&](const CheckCommand& c) { return Check(c, environment); },
-          [&](const NodeCommand& c) { return Node(c, environment); }},
+          [&](const NodeCommand& c) { return Node(c, environment); },
+          [&](const TopCommand&) { return int{kOk}; }},
       invocation.command);
 }
 

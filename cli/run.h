@@ -20,6 +20,10 @@
 
 namespace purser::cli {
 
+struct TerminalSize {
+  size_t rows = 24, columns = 80;
+};
+
 // The world of a command. `out` gets results, `err` what went wrong.
 struct Environment {
   std::ostream& out;
@@ -40,6 +44,8 @@ struct Environment {
   // RDMA netlink; empty: the kernel's.
   std::function<absl::StatusOr<std::unique_ptr<rdma::NetlinkTransport>>()>
       open_netlink;
+  // Of the terminal that `out` is; empty: the usual one's.
+  std::function<TerminalSize()> terminal_size;
 };
 
 // Returns the exit code.
