@@ -69,6 +69,13 @@ class Client {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
+  v1::GetStatusResponse Status() {
+    grpc::ClientContext context;
+    v1::GetStatusResponse response;
+    const grpc::Status status = stub_->GetStatus(&context, {}, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
 
  private:
   std::unique_ptr<v1::Sidecar::Stub> stub_;
@@ -114,6 +121,9 @@ TEST_F(SidecarAppTest, RefusesWithTheArithmeticAndShowsItAll) {
   uint64_t held = 0;
   while ((status = client.Create(1024, response)).ok())
     held += response.queue_pair().memory().total_bytes();
+  const v1::GetStatusResponse shows = client.Status();
+  for (const v1::CompletionQueue& shared : shows.completion_queues())
+    held += shared.memory().total_bytes();
 
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(),
