@@ -36,12 +36,31 @@ std::string SourceName(v1::BudgetSource source) {
       ShortName(v1::BudgetSource_Name(source), "BUDGET_SOURCE_", source));
 }
 
+std::string ScopeName(v1::PressureScope scope) {
+  return scope == v1::PRESSURE_SCOPE_NODE ? "node" : "container";
+}
+
+std::string PressureName(v1::PressureState state) {
+  switch (state) {
+    case v1::PRESSURE_STATE_TIGHT:
+      return "tight";
+    case v1::PRESSURE_STATE_CRITICAL:
+      return "critical";
+    default:
+      return "normal";
+  }
+}
+
 std::string GidText(const std::string& gid) {
   char text[INET6_ADDRSTRLEN];
   if (gid.size() == sizeof(in6_addr) &&
       inet_ntop(AF_INET6, gid.data(), text, sizeof(text)) != nullptr)
     return text;
   return absl::BytesToHexString(gid);
+}
+
+uint64_t Total(const v1::ChargedBytes& bytes) {
+  return bytes.container_bytes() + bytes.node_bytes();
 }
 
 std::string Bytes(uint64_t bytes) {

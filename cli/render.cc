@@ -22,10 +22,6 @@ struct Part {
   v1::ChargedBytes bytes;
 };
 
-uint64_t Total(const v1::ChargedBytes& bytes) {
-  return bytes.container_bytes() + bytes.node_bytes();
-}
-
 std::vector<Part> Parts(const v1::QueueMemory& memory) {
   std::vector<Part> parts{{"send ring", memory.send()},
                           {"receive ring", memory.receive()},
@@ -233,11 +229,8 @@ std::string RenderPressure(const v1::GetBudgetResponse& budget) {
   std::string text;
   for (const v1::MemoryPressure& pressure : budget.memory_pressure()) {
     if (pressure.state() <= v1::PRESSURE_STATE_NORMAL) continue;
-    text += fmt::format(
-        "{} memory is {}: {}\n",
-        pressure.scope() == v1::PRESSURE_SCOPE_NODE ? "node" : "container",
-        pressure.state() == v1::PRESSURE_STATE_TIGHT ? "tight" : "critical",
-        pressure.why());
+    text += fmt::format("{} memory is {}: {}\n", ScopeName(pressure.scope()),
+                        PressureName(pressure.state()), pressure.why());
   }
   return text;
 }

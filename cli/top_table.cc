@@ -18,10 +18,6 @@ namespace {
 using base::FormatBytes;
 using base::FormatCount;
 
-uint64_t Total(const v1::ChargedBytes& bytes) {
-  return bytes.container_bytes() + bytes.node_bytes();
-}
-
 std::string Percent(uint64_t part, uint64_t whole) {
   if (whole == 0) return "-";
   return fmt::format(
@@ -255,17 +251,6 @@ std::string QueuePairs(const Look& now, const Look* before, TopOrder order) {
                std::move(rows), order);
 }
 
-const char* PressureName(v1::PressureState state) {
-  switch (state) {
-    case v1::PRESSURE_STATE_TIGHT:
-      return "tight";
-    case v1::PRESSURE_STATE_CRITICAL:
-      return "critical";
-    default:
-      return "normal";
-  }
-}
-
 std::string Summary(const v1::GetStatusResponse& status) {
   const v1::GetBudgetResponse& budget = status.budget();
   std::string text = "budget  ";
@@ -287,11 +272,9 @@ std::string Summary(const v1::GetStatusResponse& status) {
     text += fmt::format("        over-committed by {}: nothing grows\n",
                         FormatBytes(budget.overcommitted_bytes()));
   for (const v1::MemoryPressure& pressure : budget.memory_pressure())
-    text += fmt::format(
-        "memory  {} {}{}\n",
-        pressure.scope() == v1::PRESSURE_SCOPE_NODE ? "node" : "container",
-        PressureName(pressure.state()),
-        pressure.why().empty() ? "" : ": " + pressure.why());
+    text += fmt::format("memory  {} {}{}\n", ScopeName(pressure.scope()),
+                        PressureName(pressure.state()),
+                        pressure.why().empty() ? "" : ": " + pressure.why());
   if (status.undestroyed_objects() > 0)
     text += fmt::format("        {} that the device refused to destroy\n",
                         Count(status.undestroyed_objects(), "object"));
