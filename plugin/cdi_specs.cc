@@ -16,6 +16,7 @@
 #include "base/file_descriptor.h"
 #include "base/logging.h"
 #include "base/status_macros.h"
+#include "base/strict_yaml.h"
 #include "cdi/v0/spec.pb.h"
 #include "plugin/endpoint_name.h"
 #include "spdlog/fmt/fmt.h"
@@ -141,14 +142,18 @@ void CdiSpecs::Refresh(const std::vector<CdiSpec>& specs) {
 absl::Status CdiSpecs::Write(const CdiSpec& spec) {
   const std::string path = Path(spec.resource);
   PURSER_ASSIGN_OR_RETURN(std::optional<FileId> there, IdentifyFile(path));
+  PURSER_ASSIGN_OR_RETURN(const std::string text, Json(spec));
   const auto before = written_.find(spec.resource);
-  if (before != written_.end() && before->second.spec == spec &&
-      there == before->second.file)
-    return absl::OkStatus();
+  if (before != written_.end() && before->second.spec == spec && there) {
+    if (there == before->second.file) return absl::OkStatus();
+    if (base::ReadFile(path).value_or("") == text) {
+      before->second.file.reset();
+      return absl::OkStatus();
+    }
+  }
   std::error_code error;
   fs::create_directories(directory_, error);
   if (error) return absl::ErrnoToStatus(error.value(), "make " + directory_);
-  PURSER_ASSIGN_OR_RETURN(const std::string text, Json(spec));
   // Runtimes read files that end in .json or .yaml.
   const std::string temporary = fmt::format("{}.{}", path, getpid());
   unlink(temporary.c_str());
@@ -161,7 +166,7 @@ absl::Status CdiSpecs::Write(const CdiSpec& spec) {
   }
   PURSER_ASSIGN_OR_RETURN(there, IdentifyFile(path));
   if (!there) return absl::UnavailableError(path + " was removed");
-  written_[spec.resource] = {spec, *there};
+  written_[spec.resource] = {spec, there};
   base::LogInfo("CDI specification written",
                 {{"resource", spec.resource},
                  {"file", path},
@@ -218,7 +223,8 @@ void CdiSpecs::Remove() {
   for (const auto& [resource, written] : written_) {
     const std::string path = Path(resource);
     const absl::StatusOr<std::optional<FileId>> there = IdentifyFile(path);
-    if (!kept.contains(path) && there.ok() && *there == written.file)
+    if (written.file && !kept.contains(path) && there.ok() &&
+        *there == written.file)
       unlink(path.c_str());
   }
   written_.clear();

@@ -41,7 +41,8 @@ bool IsCdiName(const std::string& name);
 // Container Device Interface, /var/run/cdi on most nodes.
 // A file is replaced as a whole, so that a runtime never reads half of one, and
 // removed only while it is the one that was written: in a rolling update the
-// next process has written its own. One that a container was given names of
+// next process has written its own, which is let alone where it says the same.
+// One that a container was given names of
 // stays, since the container may be started again without anybody being asked.
 // Refresh() and Remove() belong to one thread.
 class CdiSpecs : public prometheus::Collectable {
@@ -67,7 +68,7 @@ class CdiSpecs : public prometheus::Collectable {
  private:
   struct Written {
     CdiSpec spec;
-    FileId file;
+    std::optional<FileId> file;  // nullopt: another process has replaced it
   };
   absl::Status Write(const CdiSpec& spec);
   // Files of resources that containers have; nullopt: not known.

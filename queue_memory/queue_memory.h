@@ -72,6 +72,9 @@ struct QueuePairRequest {
   // Bytes of the header of segmented sends (ibv_qp_init_attr_ex); only mlx5
   // has a rule for it.
   uint32_t max_tso_header = 0;
+
+  friend constexpr bool operator==(const QueuePairRequest&,
+                                   const QueuePairRequest&) = default;
 };
 
 struct SharedReceiveQueueRequest {
@@ -133,6 +136,7 @@ struct Refusal {
   uint64_t asked = 0;
   uint64_t allowed = 0;
   constexpr explicit operator bool() const { return limit != Limit::kNone; }
+  friend constexpr bool operator==(const Refusal&, const Refusal&) = default;
 };
 
 // One ring as allocated.
@@ -140,6 +144,7 @@ struct Ring {
   uint32_t stride = 0;  // bytes of one entry
   uint32_t slots = 0;   // entries that can really be posted
   uint64_t bytes = 0;   // the ring proper: without header and page rounding
+  friend constexpr bool operator==(const Ring&, const Ring&) = default;
 };
 
 struct QueueMemory {
@@ -171,6 +176,8 @@ struct QueueMemory {
   constexpr Charge total() const {
     return send + receive + completion + shared_receive + arrays + overhead;
   }
+  friend constexpr bool operator==(const QueueMemory&,
+                                   const QueueMemory&) = default;
 };
 
 // Memory of one queue pair without its completion queues. Pure; ~100 ns; safe

@@ -181,6 +181,18 @@ void Accounts::Subtract(const Owner& owner, ledger::Charge charge) {
     subtract(found->second);
 }
 
+std::shared_ptr<const OwnerAccount> Accounts::AccountOf(const Owner& owner) {
+  std::lock_guard lock(mutex_);
+  if (const auto known = owners_.find(owner); known != owners_.end())
+    if (auto found = known->second.lock()) return found;
+  std::erase_if(owners_,
+                [](const auto& entry) { return entry.second.expired(); });
+  auto made = std::make_shared<const OwnerAccount>(
+      OwnerAccount{owner, shared_from_this()});
+  owners_[owner] = made;
+  return made;
+}
+
 queue_memory::Headroom Accounts::HeadroomOf(const Owner& owner) const {
   std::lock_guard lock(mutex_);
   queue_memory::Headroom headroom;

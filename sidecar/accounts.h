@@ -8,8 +8,10 @@
 // thread; leases keep it alive.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -25,10 +27,19 @@ namespace purser::sidecar {
 struct Owner {
   std::string class_name = kDefaultClass;
   std::string client;  // its name
+  std::string client_id;
+  auto operator<=>(const Owner&) const = default;
+};
+
+class Accounts;
+
+// What is the same for all that is held for one owner.
+struct OwnerAccount : Owner {
+  std::shared_ptr<Accounts> accounts;
 };
 
 // What bytes are held for.
-enum class Held {
+enum class Held : uint8_t {
   kQueuePair,  // counted against rdma/qp units, too
   kQueue,      // a queue that queue pairs share
 };
@@ -51,7 +62,7 @@ struct ShareRefusal {
   std::string promised_to;           // "class core, client storage"
 };
 
-class Accounts {
+class Accounts : public std::enable_shared_from_this<Accounts> {
  public:
   // `config` was completed.
   Accounts(ledger::Ledger ledger, ClassesConfig config);
@@ -71,6 +82,8 @@ class Accounts {
   void Release(const Owner& owner, ledger::Charge charge,
                Held held = Held::kQueuePair);
 
+  // One object for all that is held for the owner. Of Accounts that are shared.
+  std::shared_ptr<const OwnerAccount> AccountOf(const Owner& owner);
   // What the owner could reserve now.
   queue_memory::Headroom HeadroomOf(const Owner& owner) const;
   std::vector<ClassUse> Use() const;
@@ -110,6 +123,8 @@ class Accounts {
   std::map<std::string, ledger::Charge> by_class_ ABSL_GUARDED_BY(mutex_);
   // Of clients with a guarantee alone.
   std::map<std::string, ledger::Charge> by_client_ ABSL_GUARDED_BY(mutex_);
+  std::map<Owner, std::weak_ptr<const OwnerAccount>> owners_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace purser::sidecar

@@ -82,21 +82,22 @@ bool Exceeds(const QueueMemory& memory, const QueueMemory& predicted) {
   return memory.total().total() > predicted.total().total();
 }
 
-QueueMemory CompletionQueueAt(const Grant& grant, uint32_t cqe) {
-  if (cqe <= grant.completion.memory.cap_cqe) return grant.completion.memory;
+QueueMemory CompletionQueueAt(const DeviceTraits& device,
+                              const CompletionChoice& choice, uint32_t cqe) {
+  if (cqe <= choice.memory.cap_cqe) return choice.memory;
   return queue_memory::CompletionQueueMemory(
-      grant.device.provider, Unlimited(grant.device),
-      Asked(grant.completion.cqe, grant.completion.memory.cap_cqe, cqe));
+      device.provider, Unlimited(device),
+      Asked(choice.cqe, choice.memory.cap_cqe, cqe));
 }
 
 }  // namespace
 
-QueueMemory ActualCompletionQueue(const Grant& grant, uint32_t cqe) {
-  if (grant.completion.cqe == 0) return {};
-  const QueueMemory at_capacity = CompletionQueueAt(grant, cqe);
-  return Exceeds(at_capacity, grant.completion.memory)
-             ? at_capacity
-             : grant.completion.memory;
+QueueMemory ActualCompletionQueue(const DeviceTraits& device,
+                                  const CompletionChoice& choice,
+                                  uint32_t cqe) {
+  if (choice.cqe == 0) return {};
+  const QueueMemory at_capacity = CompletionQueueAt(device, choice, cqe);
+  return Exceeds(at_capacity, choice.memory) ? at_capacity : choice.memory;
 }
 
 Actual ActualCharge(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe) {
@@ -107,10 +108,12 @@ Actual ActualCharge(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe) {
   Actual actual{.queue_pair = Exceeds(at_capacities, grant.queue_pair)
                                   ? at_capacities
                                   : grant.queue_pair,
-                .completion_queue = ActualCompletionQueue(grant, cqe)};
+                .completion_queue =
+                    ActualCompletionQueue(grant.device, grant.completion, cqe)};
   actual.memory = actual.queue_pair;
   if (grant.completion.cqe != 0) {
-    const QueueMemory queue = CompletionQueueAt(grant, cqe);
+    const QueueMemory queue =
+        CompletionQueueAt(grant.device, grant.completion, cqe);
     contradicted |= Exceeds(queue, grant.completion.memory) || queue.refusal;
     actual.memory =
         queue_memory::Sum(actual.queue_pair, actual.completion_queue);

@@ -30,7 +30,8 @@ struct Actual {
 Actual ActualCharge(const Grant& grant, const ibv_qp_cap& cap, uint32_t cqe);
 
 // Of the completion queue alone.
-queue_memory::QueueMemory ActualCompletionQueue(const Grant& grant,
+queue_memory::QueueMemory ActualCompletionQueue(const DeviceTraits& device,
+                                                const CompletionChoice& choice,
                                                 uint32_t cqe);
 
 }  // namespace purser::sidecar

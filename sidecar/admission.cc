@@ -122,7 +122,7 @@ std::variant<Grant, Refusal> Admission::Admit(
   const ClassConfig* of = accounts_->config().Find(owner.class_name);
   if (of == nullptr)
     return NoSuchClass(Describe(device, request), owner.class_name);
-  const Owner account{.class_name = of->name, .client = owner.client};
+  const Owner account{of->name, owner.client, owner.client_id};
   return Admit({device, live_queue_pairs, account, offer}, request);
 }
 
@@ -172,7 +172,7 @@ std::variant<SharedReceiveGrant, Refusal> Admission::AdmitSharedReceiveQueue(
                                              request);
   if (needed.refusal)
     return OverProviderLimit(what, device, {}, needed.refusal);
-  const Owner account{.class_name = of->name, .client = owner.client};
+  const Owner account{of->name, owner.client, owner.client_id};
   std::variant<Lease, Refusal> reserved =
       Reserve({.what = what,
                .owner = account,
@@ -203,7 +203,7 @@ std::variant<Lease, Refusal> Admission::Reserve(const Wanted& wanted) const {
   if (!result.ok())
     return OverShare(wanted.what, wanted.owner, result.share,
                      wanted.largest_send_wr());
-  return Lease(accounts_, wanted.owner, charge, wanted.held);
+  return Lease(accounts_->AccountOf(wanted.owner), charge, wanted.held);
 }
 
 std::variant<Grant, Refusal> Admission::AdmitAtLeast(
@@ -216,9 +216,8 @@ std::variant<Grant, Refusal> Admission::AdmitAtLeast(
   if (refusal == nullptr || (refusal->reason != RefusalReason::kBudget &&
                              refusal->reason != RefusalReason::kClassShare))
     return wanted;
-  const Owner account{
-      .class_name = accounts_->config().Find(owner.class_name)->name,
-      .client = owner.client};
+  const Owner account{accounts_->config().Find(owner.class_name)->name,
+                      owner.client, owner.client_id};
   const Asked asked{device, live_queue_pairs, account, offer};
   if (request.max_send_wr == 0)
     return AdmitReceives(asked, request, least, std::move(*refusal));

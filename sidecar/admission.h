@@ -116,7 +116,7 @@ class Admission {
       const queue_memory::SharedReceiveQueueRequest& request,
       const Owner& owner) const;
 
-  const Accounts& accounts() const { return *accounts_; }
+  Accounts& accounts() const { return *accounts_; }
 
  private:
   // What a request needs.

@@ -104,7 +104,7 @@ void App::FollowLimits(const Environment& environment) {
       [this](PressureScope scope, const Pressure& pressure) {
         broker_->PressureChanged(scope, pressure);
       },
-      config_.limits);
+      [this] { broker_->GiveBack(); }, config_.limits);
   limits_->Start();
 }
 

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sidecar/broker.h"
 
+#include <malloc.h>
+
 #include <utility>
 
 #include "base/logging.h"
+#include "base/quantity.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::sidecar {
 
-Broker::Broker(std::vector<Device*> devices, uint64_t max_clients)
-    : devices_(std::move(devices)), clients_(max_clients) {}
+Broker::Broker(std::vector<Device*> devices, Counters& counters,
+               uint64_t max_clients)
+    : devices_(std::move(devices)),
+      counters_(counters),
+      clients_(max_clients) {}
 
 absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(
     std::vector<Device*> devices, const Admission& admission,
     Counters& counters, Options options) {
   std::unique_ptr<Broker> broker(
-      new Broker(std::move(devices), options.max_clients));
+      new Broker(std::move(devices), counters, options.max_clients));
   broker->undestroyed_ =
       std::make_unique<Undestroyed>(counters, options.destroy_again_every);
   PURSER_ASSIGN_OR_RETURN(
@@ -42,6 +48,15 @@ absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(
     broker->watches_.push_back(std::move(watch));
   }
   return broker;
+}
+
+void Broker::GiveBack() {
+  const uint64_t bytes = queue_pairs_->GiveBack();
+  malloc_trim(0);
+  if (bytes == 0) return;
+  counters_.given_back_bytes += bytes;
+  base::LogInfo("queue memory that was in no use was given back",
+                {{"bytes", bytes}, {"size", base::FormatBytes(bytes)}});
 }
 
 absl::StatusOr<std::string> Broker::Attach(

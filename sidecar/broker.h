@@ -66,6 +66,8 @@ class Broker {
   // the broker's own thread.
   void Detach(const std::string& client_id);
 
+  // Gives back what is in no use, of queues and of the sidecar's own memory.
+  void GiveBack();
   // Tells all clients.
   void PressureChanged(PressureScope scope, const Pressure& pressure);
 
@@ -84,11 +86,13 @@ class Broker {
   Regions& regions() { return *regions_; }
 
  private:
-  Broker(std::vector<Device*> devices, uint64_t max_clients);
+  Broker(std::vector<Device*> devices, Counters& counters,
+         uint64_t max_clients);
   void DeviceLost(const Device& device, const std::string& why);
   void Tell(const ClientEvent& event);
 
   const std::vector<Device*> devices_;
+  Counters& counters_;
   Clients clients_;
   std::mutex observers_mutex_;
   std::map<std::string, std::function<void(const ClientEvent&)>> observers_

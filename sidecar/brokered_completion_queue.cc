@@ -29,8 +29,8 @@ void Wakeups::Add(const std::shared_ptr<QueuePairEvents>& events) {
 absl::StatusOr<std::shared_ptr<BrokeredCompletionQueue>>
 BrokeredCompletionQueue::Create(std::shared_ptr<OpenedDevice> opened,
                                 uint32_t cqe) {
-  std::shared_ptr<BrokeredCompletionQueue> queue(
-      new BrokeredCompletionQueue(std::move(opened)));
+  auto queue =
+      std::make_shared<BrokeredCompletionQueue>(ByCreate(), std::move(opened));
   PURSER_ASSIGN_OR_RETURN(
       queue->cq_,
       rdma::CreateCq(queue->opened_->verbs(), queue->opened_->context(),
@@ -51,7 +51,18 @@ absl::Status BrokeredCompletionQueue::Resize(uint32_t cqe) {
 
 void BrokeredCompletionQueue::Join(uint32_t qp_num, WorkQueue& work_queue) {
   std::lock_guard lock(mutex_);
-  work_queues_[qp_num] = &work_queue;
+  work_queues_.emplace(PlaceOf(qp_num), qp_num, &work_queue);
+}
+
+std::vector<BrokeredCompletionQueue::Member>::iterator
+BrokeredCompletionQueue::PlaceOf(uint32_t qp_num) {
+  return std::ranges::lower_bound(work_queues_, qp_num, {}, &Member::first);
+}
+
+WorkQueue* BrokeredCompletionQueue::Find(uint32_t qp_num) {
+  const auto place = PlaceOf(qp_num);
+  return place == work_queues_.end() || place->first != qp_num ? nullptr
+                                                               : place->second;
 }
 
 absl::Status BrokeredCompletionQueue::DestroyQueuePair(rdma::QueuePair& qp,
@@ -64,11 +75,11 @@ absl::Status BrokeredCompletionQueue::DestroyQueuePair(rdma::QueuePair& qp,
   // could be taken for another's later.
   (void)DrainLocked(wakeups);
   if (absl::Status status = rdma::Destroy(qp); !status.ok()) {
-    work_queues_[qp_num] = nullptr;
+    PlaceOf(qp_num)->second = nullptr;
     return status;
   }
   (void)DrainLocked(wakeups);
-  work_queues_.erase(qp_num);
+  work_queues_.erase(PlaceOf(qp_num));
   return absl::OkStatus();
 }
 
@@ -127,10 +138,9 @@ absl::Status BrokeredCompletionQueue::DrainLocked(Wakeups& wakeups) {
     if (count < 0)
       return absl::InternalError(fmt::format("ibv_poll_cq: {}", count));
     for (int i = 0; i < count; ++i) {
-      const auto found = work_queues_.find(batch[i].qp_num);
-      if (found == work_queues_.end() || found->second == nullptr) continue;
-      if (found->second->Deliver(batch[i]))
-        wakeups.Add(found->second->events());
+      WorkQueue* const work_queue = Find(batch[i].qp_num);
+      if (work_queue != nullptr && work_queue->Deliver(batch[i]))
+        wakeups.Add(work_queue->events());
     }
   }
   return absl::OkStatus();

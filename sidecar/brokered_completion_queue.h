@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -52,7 +52,7 @@ class BrokeredCompletionQueue
   absl::Status Resize(uint32_t cqe);
 
   // From now on the queue pair's completions go to `work_queue`, which must
-  // call DestroyQueuePair() before its end.
+  // call DestroyQueuePair() before its end. Once for each.
   void Join(uint32_t qp_num, WorkQueue& work_queue);
   // Destroys the queue pair and drops what it leaves in the queue (soft-RoCE
   // leaves it there, mlx5 takes it along), before its number can be another's.
@@ -74,8 +74,19 @@ class BrokeredCompletionQueue
   absl::Status Close();
 
  private:
-  explicit BrokeredCompletionQueue(std::shared_ptr<OpenedDevice> opened)
+  struct ByCreate {};  // who alone makes them
+  using Member = std::pair<uint32_t, WorkQueue*>;
+
+ public:
+  BrokeredCompletionQueue(ByCreate, std::shared_ptr<OpenedDevice> opened)
       : opened_(std::move(opened)) {}
+
+ private:
+  // Of the queue pair, or where it belongs.
+  std::vector<Member>::iterator PlaceOf(uint32_t qp_num)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Null: it is nobody's.
+  WorkQueue* Find(uint32_t qp_num) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status DrainLocked(Wakeups& wakeups)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsWaitedFor() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -83,8 +94,8 @@ class BrokeredCompletionQueue
   mutable std::mutex mutex_;
   std::shared_ptr<OpenedDevice> opened_;  // null: closed
   rdma::CompletionQueue cq_;
-  // By qp_num; null: destroyed for its owner, but not for the device.
-  std::unordered_map<uint32_t, WorkQueue*> work_queues_ ABSL_GUARDED_BY(mutex_);
+  // Sorted by qp_num; null: destroyed for its owner, but not for the device.
+  std::vector<Member> work_queues_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace purser::sidecar

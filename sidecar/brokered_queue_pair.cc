@@ -47,13 +47,8 @@ BrokeredQueuePair::BrokeredQueuePair(Facts facts, Parts parts,
                   {.completions = parts_.room.queue(),
                    .receives = parts_.receives.queue(),
                    .events = parts_.events},
-                  {.send_slots = std::max(facts_.memory.send_ring.slots,
-                                          facts_.cap.max_send_wr),
-                   .recv_slots = std::max(facts_.memory.receive_ring.slots,
-                                          facts_.cap.max_recv_wr),
-                   .cqe = parts_.room.entries(),
-                   .send_ops = facts_.send_ops},
-                  counters, std::move(shares)) {}
+                  *facts_.shape, parts_.room.entries(), counters,
+                  std::move(shares)) {}
 
 BrokeredQueuePair::~BrokeredQueuePair() {
   Destroy(absl::CancelledError("the sidecar is stopping"));
@@ -66,7 +61,7 @@ absl::Status BrokeredQueuePair::Modify(ibv_qp_attr attr, int attr_mask) {
   PURSER_ASSIGN_OR_RETURN(const ibv_qp_state from, QueryState());
   SetState(from);
   PURSER_RETURN_IF_ERROR(
-      rdma::CheckModify(facts_.type, from, attr.qp_state, attr_mask));
+      rdma::CheckModify(facts_.shape->type, from, attr.qp_state, attr_mask));
   events().ForgetFailure();
   if (absl::Status status =
           facts_.device->verbs().ModifyQp(parts_.qp.get(), &attr, attr_mask);

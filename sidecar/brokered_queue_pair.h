@@ -22,13 +22,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "queue_memory/queue_memory.h"
 #include "rdma/handles.h"
 #include "sidecar/admission.h"
 #include "sidecar/brokered_shared_receive_queue.h"
 #include "sidecar/completion_queues.h"
 #include "sidecar/device.h"
 #include "sidecar/opened_device.h"
+#include "sidecar/queue_pair_shape.h"
 #include "sidecar/work_queue.h"
 
 namespace purser::sidecar {
@@ -37,23 +37,22 @@ namespace purser::sidecar {
 class LiveCount {
  public:
   LiveCount() = default;
-  explicit LiveCount(std::atomic<uint64_t>& count)
-      : count_(&count), before_(count.fetch_add(1)) {}
+  // `before`: is set to how many there were.
+  LiveCount(std::atomic<uint64_t>& count, uint64_t& before) : count_(&count) {
+    before = count.fetch_add(1);
+  }
   LiveCount(LiveCount&& other) noexcept
-      : count_(std::exchange(other.count_, nullptr)), before_(other.before_) {}
+      : count_(std::exchange(other.count_, nullptr)) {}
   LiveCount& operator=(LiveCount&& other) noexcept {
     std::swap(count_, other.count_);
-    std::swap(before_, other.before_);
     return *this;
   }
   ~LiveCount() {
     if (count_ != nullptr) count_->fetch_sub(1);
   }
-  uint64_t before() const { return before_; }
 
  private:
   std::atomic<uint64_t>* count_ = nullptr;
-  uint64_t before_ = 0;
 };
 
 class BrokeredQueuePair {
@@ -62,16 +61,10 @@ class BrokeredQueuePair {
   struct Facts {
     uint64_t id = 0;
     Device* device = nullptr;
-    std::string owner;  // client_id
-    std::string client_name;
-    bool detached = false;
-    std::string class_name = kDefaultClass;
-    ibv_qp_type type = IBV_QPT_RC;
-    uint64_t send_ops = 0;  // declared (send_operations.h); 0: any
-    ibv_qp_cap cap{};       // as ibv_create_qp wrote back
+    std::shared_ptr<const Owner> owner;
+    std::shared_ptr<const QueuePairShape> shape;
     uint32_t qp_num = 0;
-    queue_memory::QueuePairRequest request;
-    queue_memory::QueueMemory memory;      // with its own completion queue's
+    bool detached = false;
     uint64_t completion_queue_id = 0;      // that it shares; 0: its own
     uint64_t shared_receive_queue_id = 0;  // 0: none
   };

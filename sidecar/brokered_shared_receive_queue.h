@@ -34,8 +34,7 @@ class BrokeredSharedReceiveQueue {
   struct Facts {
     uint64_t id = 0;
     Device* device = nullptr;
-    std::string owner;  // client_id
-    std::string client_name, class_name;
+    std::shared_ptr<const Owner> owner;
     ibv_srq_attr attr{};  // as ibv_create_srq wrote back
     uint32_t slots = 0;   // receives that it really takes
     queue_memory::QueueMemory memory;

@@ -66,6 +66,11 @@ std::optional<CompletionChoice> Existing(Provider provider,
 
 }  // namespace
 
+CompletionChoice SmallestShared(Provider provider, const DeviceLimits& limits,
+                                uint64_t slots) {
+  return New(provider, limits, Kind::kFurther, slots, 0);
+}
+
 CompletionChoice ChooseCompletionQueue(Provider provider,
                                        const DeviceLimits& limits,
                                        uint64_t slots,

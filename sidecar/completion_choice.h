@@ -46,6 +46,11 @@ struct CompletionChoice {
   uint64_t room = 0;
 };
 
+// The smallest that is shared by queue pairs of so many slots together.
+CompletionChoice SmallestShared(queue_memory::Provider provider,
+                                const queue_memory::DeviceLimits& limits,
+                                uint64_t slots);
+
 // The cheapest for a queue pair of `slots`; of equally cheap ones one that
 // exists, then one that others may use. `memory.refusal` says why there is
 // none.

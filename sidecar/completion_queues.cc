@@ -2,6 +2,7 @@
 #include "sidecar/completion_queues.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -75,8 +76,9 @@ CompletionQueueSet::CompletionQueueSet(Facts facts,
                                        Undestroyed& undestroyed)
     : facts_(std::move(facts)), last_id_(last_id), undestroyed_(undestroyed) {}
 
-CompletionOffer CompletionQueueSet::Offer(
-    CompletionOffer::Kind kind, const SharedReceives& receives) const {
+CompletionOffer CompletionQueueSet::Offer(CompletionOffer::Kind kind,
+                                          const SharedReceives& receives,
+                                          bool may_grow) const {
   CompletionOffer offer{.kind = kind, .extra_slots = receives.slots};
   std::lock_guard lock(mutex_);
   for (const auto& shared : queues_)
@@ -86,7 +88,7 @@ CompletionOffer CompletionQueueSet::Offer(
              shared->receives.contains(receives.id) ? 0 : receives.slots,
          .cqe = shared->cqe,
          .charged = shared->memory.total(),
-         .may_grow = shared->may_grow});
+         .may_grow = may_grow && shared->resizable});
   return offer;
 }
 
@@ -97,14 +99,16 @@ absl::StatusOr<CompletionRoom> CompletionQueueSet::Room(
   Shared* shared = nullptr;
   if (choice.kind == CompletionChoice::Kind::kExisting) {
     shared = queues_[choice.existing].get();
-    if (choice.cqe != 0) PURSER_RETURN_IF_ERROR(Grow(*shared, grant));
+    if (choice.cqe != 0)
+      PURSER_RETURN_IF_ERROR(
+          Resize(*shared, choice, grant.lease.Split(ToLedger(choice.growth))));
   } else {
     PURSER_ASSIGN_OR_RETURN(
         auto queue, BrokeredCompletionQueue::Create(opened, choice.cqe));
     auto added = std::make_unique<Shared>();
     added->id = ++last_id_;
     added->cqe = queue->cqe();
-    added->memory = ActualCompletionQueue(grant, added->cqe);
+    added->memory = ActualCompletionQueue(*facts_.device, choice, added->cqe);
     added->lease = grant.lease.Split(ToLedger(choice.growth));
     if (!added->lease.Commit(ToLedger(added->memory.total()))) {
       End(std::move(queue), std::move(added->lease), facts_.device->name,
@@ -121,8 +125,7 @@ absl::StatusOr<CompletionRoom> CompletionQueueSet::Room(
   room.set_ = shared_from_this();
   room.undestroyed_ = &undestroyed_;
   room.id_ = shared->id;
-  room.slots_ = choice.room;
-  room.entries_ = static_cast<uint32_t>(choice.room);
+  room.slots_ = room.entries_ = static_cast<uint32_t>(choice.room);
   room.receives_ = receives;
   std::lock_guard lock(mutex_);
   ++shared->queue_pairs;
@@ -132,26 +135,58 @@ absl::StatusOr<CompletionRoom> CompletionQueueSet::Room(
   return room;
 }
 
-absl::Status CompletionQueueSet::Grow(Shared& shared, Grant& grant) {
-  Lease growth = grant.lease.Split(ToLedger(grant.completion.growth));
-  absl::Status status = shared.queue->Resize(grant.completion.cqe);
+absl::Status CompletionQueueSet::Resize(Shared& shared,
+                                        const CompletionChoice& choice,
+                                        Lease growth) {
+  const ledger::Charge before = shared.lease.charge();
+  const ledger::Charge after = ToLedger(choice.memory.total());
+  shared.lease.Absorb(std::move(growth));
+  if (!shared.lease.Commit({.container = before.container + after.container,
+                            .node = before.node + after.node})) {
+    (void)shared.lease.Commit(before);
+    return absl::ResourceExhaustedError(
+        "no room in the budget for the moment in which the completion queue is "
+        "resized, when the old one and the new one are there");
+  }
+  absl::Status status = shared.queue->Resize(choice.cqe);
   const uint32_t cqe = shared.queue->cqe();
   queue_memory::QueueMemory memory = shared.memory;
   if (status.ok()) {
-    shared.lease.Absorb(std::move(growth));
-    memory = ActualCompletionQueue(grant, cqe);
-    // It stays as large as it is, charged as predicted, and grows no more.
+    memory = ActualCompletionQueue(*facts_.device, choice, cqe);
+    // It stays as large as it is, charged as predicted, and is let alone.
     if (!shared.lease.Commit(ToLedger(memory.total()))) {
-      memory = grant.completion.memory;
+      memory = choice.memory;
+      (void)shared.lease.Commit(after);
       status = Outgrown();
     }
+  } else {
+    (void)shared.lease.Commit(before);
   }
+  // For want of memory it may do later what it refuses now.
+  const bool resizable = status.ok() || rdma::ErrnoOf(status) == ENOMEM;
   std::lock_guard lock(mutex_);
+  if (status.ok() && cqe > shared.cqe) ++shared.growths;
   shared.memory = memory;
   shared.cqe = cqe;
-  shared.may_grow = status.ok();
-  if (status.ok()) ++shared.growths;
+  shared.resizable = resizable;
   return status;
+}
+
+uint64_t CompletionQueueSet::GiveBack() {
+  const std::unique_lock holding(holding_, std::try_to_lock);
+  if (!holding) return 0;
+  uint64_t returned = 0;
+  for (const auto& shared : queues_) {
+    const uint64_t bytes = shared->memory.total().total();
+    const CompletionChoice choice = SmallestShared(
+        facts_.device->provider, facts_.device->limits, shared->slots);
+    if (!shared->resizable || choice.cqe >= shared->cqe ||
+        choice.memory.total().total() >= bytes)
+      continue;
+    if (Resize(*shared, choice, {}).ok())
+      returned += bytes - shared->memory.total().total();
+  }
+  return returned;
 }
 
 uint64_t CompletionQueueSet::Release(CompletionRoom& room) {
@@ -197,7 +232,7 @@ std::shared_ptr<CompletionQueueSet> CompletionQueues::SetOf(
   std::erase_if(sets_,
                 [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<CompletionQueueSet>& known =
-      sets_[{&opened, facts.client_id, facts.class_name, facts.name}];
+      sets_[{&opened, facts.owner.get(), facts.name}];
   std::shared_ptr<CompletionQueueSet> set = known.lock();
   if (set == nullptr) {
     set = std::make_shared<CompletionQueueSet>(std::move(facts), last_id_,
@@ -215,7 +250,7 @@ absl::StatusOr<CompletionRoom> CompletionQueues::OwnRoom(
                                            opened, grant.completion.cqe));
   room.undestroyed_ = &undestroyed_;
   room.lease_ = grant.lease.Split(ToLedger(grant.completion.growth));
-  room.slots_ = grant.completion.room;
+  room.slots_ = static_cast<uint32_t>(grant.completion.room);
   room.receives_ = receives;
   // What rounding leaves beside the shared receives is of use, too.
   const uint64_t left = room.queue_->cqe() > receives.slots
@@ -224,6 +259,12 @@ absl::StatusOr<CompletionRoom> CompletionQueues::OwnRoom(
   room.entries_ =
       static_cast<uint32_t>(std::max<uint64_t>(grant.completion.room, left));
   return room;
+}
+
+uint64_t CompletionQueues::GiveBack() {
+  uint64_t returned = 0;
+  for (const auto& set : All()) returned += set->GiveBack();
+  return returned;
 }
 
 std::vector<std::shared_ptr<CompletionQueueSet>> CompletionQueues::All() const {

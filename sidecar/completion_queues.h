@@ -67,8 +67,8 @@ class CompletionRoom {
   std::shared_ptr<CompletionQueueSet> set_;         // null: its own
   Undestroyed* undestroyed_ = nullptr;
   Lease lease_;  // of its own
-  uint64_t id_ = 0, slots_ = 0;
-  uint32_t entries_ = 0;
+  uint64_t id_ = 0;
+  uint32_t slots_ = 0, entries_ = 0;
   SharedReceives receives_;
 };
 
@@ -84,7 +84,8 @@ class CompletionQueueSet
     : public std::enable_shared_from_this<CompletionQueueSet> {
  public:
   struct Facts {
-    std::string client_id, client_name, class_name, name;
+    std::shared_ptr<const Owner> owner;
+    std::string name;
     std::shared_ptr<const DeviceTraits> device;
   };
   CompletionQueueSet(Facts facts, std::atomic<uint64_t>& last_id,
@@ -94,14 +95,20 @@ class CompletionQueueSet
   // To be held from Offer() to Room(): nobody else grows, adds or ends one
   // meanwhile.
   std::unique_lock<std::mutex> Hold() { return std::unique_lock(holding_); }
+  // `may_grow`: whether those that would have to grow are offered.
   CompletionOffer Offer(CompletionOffer::Kind kind,
-                        const SharedReceives& receives) const;
+                        const SharedReceives& receives, bool may_grow) const;
   // By the grant's choice, of this set's last offer: creates a further one,
-  // grows one, or neither; its lease comes out of the grant's. Where the device
-  // refuses to grow one, that is not offered any more: admit again.
+  // grows one, or neither; its lease comes out of the grant's. Where one cannot
+  // be grown, since the device refuses (which it is not asked again), or the
+  // budget has no room for the moment in which there are the old queue and the
+  // new: admit again by an offer without growth.
   absl::StatusOr<CompletionRoom> Room(
       const std::shared_ptr<OpenedDevice>& opened,
       const SharedReceives& receives, Grant& grant);
+  // Makes those smaller that are larger than their queue pairs need, as far as
+  // they would cost less; the bytes that returned. Not while one is being made.
+  uint64_t GiveBack();
   std::vector<SharedCompletionQueueState> State() const;
 
  private:
@@ -114,10 +121,13 @@ class CompletionQueueSet
     uint32_t cqe = 0;  // entries that it has
     uint32_t queue_pairs = 0, growths = 0;
     uint64_t slots = 0;  // reserved
-    bool may_grow = true;
+    bool resizable = true;
     std::map<uint64_t, uint32_t> receives;  // users, by shared receive queue
   };
-  absl::Status Grow(Shared& shared, Grant& grant);
+  // To the choice's size; `growth`: what was reserved for it. Charged for both
+  // queues meanwhile. ResourceExhausted: there is no room for that.
+  absl::Status Resize(Shared& shared, const CompletionChoice& choice,
+                      Lease growth);
   uint64_t Release(CompletionRoom& room);
 
   const Facts facts_;
@@ -143,11 +153,14 @@ class CompletionQueues {
       const SharedReceives& receives, Grant& grant);
   // Those in use.
   std::vector<std::shared_ptr<CompletionQueueSet>> All() const;
+  // As CompletionQueueSet's, of all.
+  uint64_t GiveBack();
 
  private:
   struct Key {
     const OpenedDevice* opened;
-    std::string client_id, class_name, name;
+    const Owner* owner;  // interned: of a client and its class
+    std::string name;
     auto operator<=>(const Key&) const = default;
   };
   Undestroyed& undestroyed_;

@@ -52,6 +52,8 @@ struct Counters {
   LabeledCounter<std::string> completions;                 // status
   LabeledCounter<std::string> model_mismatches;            // device
   LabeledCounter<std::string, std::string> destroy_failures;  // object, errno
+  // Queue memory that was in no use, given back under pressure.
+  std::atomic<uint64_t> given_back_bytes = 0;
 };
 
 }  // namespace purser::sidecar

@@ -16,7 +16,7 @@ class Lease {
  public:
   Lease() = default;
   // Of what was reserved.
-  Lease(std::shared_ptr<Accounts> accounts, Owner owner, ledger::Charge charge,
+  Lease(std::shared_ptr<const OwnerAccount> account, ledger::Charge charge,
         Held held = Held::kQueuePair);
   Lease(Lease&& other) noexcept;
   Lease& operator=(Lease&& other) noexcept;
@@ -32,8 +32,7 @@ class Lease {
   ledger::Charge charge() const { return charge_; }
 
  private:
-  std::shared_ptr<Accounts> accounts_;  // null: nothing is held
-  Owner owner_;
+  std::shared_ptr<const OwnerAccount> account_;  // null: nothing is held
   ledger::Charge charge_;
   Held held_ = Held::kQueuePair;
 };

@@ -22,11 +22,12 @@ double Fraction(uint64_t part, uint64_t whole) {
 
 LimitsWatch::LimitsWatch(LimitSources sources, Admission& admission,
                          Counters& counters, OnPressure on_pressure,
-                         Options options)
+                         GiveBack give_back, Options options)
     : sources_(std::move(sources)),
       admission_(admission),
       counters_(counters),
       on_pressure_(std::move(on_pressure)),
+      give_back_(std::move(give_back)),
       options_(options),
       container_(options.container),
       node_(options.node) {
@@ -49,6 +50,10 @@ void LimitsWatch::Look(TimePoint now) {
   LookAtBudget();
   LookAtContainer(now);
   LookAtNode(now);
+  using enum PressureState;
+  if (container_.pressure().state == kCritical ||
+      node_.pressure().state == kCritical)
+    give_back_();
 }
 
 void LimitsWatch::LookAtBudget() {

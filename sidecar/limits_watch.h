@@ -39,6 +39,9 @@ class LimitsWatch {
   // Called on the watch's thread, after the Admission was told.
   using OnPressure =
       std::function<void(PressureScope scope, const Pressure& pressure)>;
+  // Called on the watch's thread at every look while memory is critical: gives
+  // back what is in no use.
+  using GiveBack = std::function<void()>;
   struct Options {
     PressureThresholds container, node = kNodeThresholds;
     std::chrono::milliseconds look_every{1000};
@@ -46,7 +49,7 @@ class LimitsWatch {
 
   // Looks once. `admission` and `counters` outlive the watch.
   LimitsWatch(LimitSources sources, Admission& admission, Counters& counters,
-              OnPressure on_pressure, Options options);
+              OnPressure on_pressure, GiveBack give_back, Options options);
   // Ends the thread.
   ~LimitsWatch();
 
@@ -70,6 +73,7 @@ class LimitsWatch {
   Admission& admission_;
   Counters& counters_;
   const OnPressure on_pressure_;
+  const GiveBack give_back_;
   const Options options_;
   // The watch's thread's.
   PressureTracker container_, node_;

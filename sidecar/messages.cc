@@ -138,8 +138,8 @@ v1::SharedReceiveQueue SharedReceiveQueueMessage(
   v1::SharedReceiveQueue message;
   message.set_id(facts.id);
   message.set_device(facts.device->name());
-  message.set_client_name(facts.client_name);
-  message.set_class_(facts.class_name);
+  message.set_client_name(facts.owner->client);
+  message.set_class_(facts.owner->class_name);
   message.set_max_wr(facts.attr.max_wr);
   message.set_max_sge(facts.attr.max_sge);
   message.set_slots(facts.slots);
@@ -213,25 +213,26 @@ v1::QueuePair QueuePairMessage(BrokeredQueuePair& queue_pair,
   message.set_id(facts.id);
   message.set_qp_num(facts.qp_num);
   message.set_device(facts.device->name());
-  message.set_type(static_cast<v1::QueuePairType>(facts.type));
+  message.set_type(static_cast<v1::QueuePairType>(facts.shape->type));
   message.set_state(
       static_cast<v1::QueuePairState>(queue_pair.CurrentState() + 1));
-  *message.mutable_cap() = CapabilitiesMessage(facts.cap);
-  message.set_send_slots(work_queue.capacity().send_slots);
-  message.set_recv_slots(work_queue.capacity().recv_slots);
-  *message.mutable_memory() = QueueMemoryMessage(facts.memory);
+  *message.mutable_cap() = CapabilitiesMessage(facts.shape->cap);
+  message.set_send_slots(facts.shape->send_slots());
+  message.set_recv_slots(facts.shape->recv_slots());
+  *message.mutable_memory() = QueueMemoryMessage(facts.shape->memory);
   message.mutable_memory()->set_textbook_bytes(
-      queue_memory::TextbookBytes(facts.request));
+      queue_memory::TextbookBytes(facts.shape->request));
   endpoint.set_qp_num(facts.qp_num);
   *message.mutable_local() = std::move(endpoint);
-  message.set_client_name(facts.client_name);
+  message.set_client_name(facts.owner->client);
   message.set_detached(facts.detached);
-  message.set_class_(facts.class_name);
+  message.set_class_(facts.owner->class_name);
   message.set_dest_qp_num(queue_pair.dest_qp_num());
   message.set_outstanding_sends(work_queue.outstanding_sends());
   message.set_outstanding_receives(work_queue.outstanding_receives());
   for (int opcode = v1::SendOpcode_MIN; opcode <= v1::SendOpcode_MAX; ++opcode)
-    if ((facts.send_ops & SendOpOf(static_cast<ibv_wr_opcode>(opcode))) != 0)
+    if ((facts.shape->send_ops &
+         SendOpOf(static_cast<ibv_wr_opcode>(opcode))) != 0)
       message.add_send_operations(static_cast<v1::SendOpcode>(opcode));
   message.set_completion_queue_id(facts.completion_queue_id);
   message.set_shared_receive_queue_id(facts.shared_receive_queue_id);

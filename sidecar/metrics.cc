@@ -180,6 +180,12 @@ void AddCounters(const Counters& counters,
       "Changes of purser_memory_pressure_state, by the new state.",
       {"scope", "state"}, counters.pressure_changes.Snapshot(),
       Seeds2{{"container", "tight"}, {"node", "tight"}}));
+  Family<0> given_back(MetricType::Counter, "purser_given_back_bytes_total",
+                       "Queue memory that was in no use and was given back "
+                       "while memory was critical.",
+                       {});
+  given_back.Add({}, static_cast<double>(counters.given_back_bytes));
+  families.push_back(given_back.Take());
   families.push_back(
       CounterFamily("purser_create_failures_total",
                     "Objects that the device failed to create, by errno.",

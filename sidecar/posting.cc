@@ -134,13 +134,13 @@ PostResult PostSends(const v1::PostSendRequest& request, const Regions& regions,
                      BrokeredQueuePair& queue_pair) {
   const BrokeredQueuePair::Facts& facts = queue_pair.facts();
   SgeTranslator translator(request.client_id(), regions, *facts.device,
-                           facts.cap.max_send_sge,
+                           facts.shape->cap.max_send_sge,
                            request.work_requests_size());
   std::vector<ibv_send_wr> requests;
   requests.reserve(static_cast<size_t>(request.work_requests_size()));
   Unposted unposted;
   for (const v1::SendWorkRequest& from : request.work_requests()) {
-    unposted = CheckOperation(from.opcode(), facts.type);
+    unposted = CheckOperation(from.opcode(), facts.shape->type);
     if (unposted.error_number != 0) break;
     absl::StatusOr<std::span<ibv_sge>> sges =
         translator.Translate(from.sg_list());
@@ -159,8 +159,8 @@ PostResult PostSends(const v1::PostSendRequest& request, const Regions& regions,
 PostResult PostReceives(const v1::PostReceiveRequest& request,
                         const Regions& regions, BrokeredQueuePair& queue_pair) {
   const BrokeredQueuePair::Facts& facts = queue_pair.facts();
-  return PostReceivesTo(request, regions, *facts.device, facts.cap.max_recv_sge,
-                        queue_pair.work_queue());
+  return PostReceivesTo(request, regions, *facts.device,
+                        facts.shape->cap.max_recv_sge, queue_pair.work_queue());
 }
 
 PostResult PostReceives(const v1::PostReceiveRequest& request,

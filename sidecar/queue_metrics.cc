@@ -35,8 +35,8 @@ struct Totals {
     memory[4] += of.arrays + of.overhead;
   }
   void Add(const BrokeredQueuePair& queue_pair) {
-    Add(queue_pair.facts().memory);
-    ++queue_pairs[{queue_pair.facts().type, queue_pair.KnownState()}];
+    Add(queue_pair.facts().shape->memory);
+    ++queue_pairs[{queue_pair.facts().shape->type, queue_pair.KnownState()}];
   }
 };
 using TotalsByClass = std::map<std::pair<const Device*, std::string>, Totals>;
@@ -54,14 +54,15 @@ TotalsByClass Sum(
       zeros.queue_pairs[{IBV_QPT_RC, static_cast<ibv_qp_state>(state)}] = 0;
   }
   for (const auto& queue_pair : queue_pairs)
-    totals[{queue_pair->facts().device, queue_pair->facts().class_name}].Add(
-        *queue_pair);
+    totals[{queue_pair->facts().device, queue_pair->facts().owner->class_name}]
+        .Add(*queue_pair);
   for (const auto& set : broker.queue_pairs().completion_queues())
     for (const SharedCompletionQueueState& state : set->State())
-      totals[{by_name[set->facts().device->name], set->facts().class_name}].Add(
-          state.memory);
+      totals[{by_name[set->facts().device->name],
+              set->facts().owner->class_name}]
+          .Add(state.memory);
   for (const auto& queue : broker.shared_receive_queues().All())
-    totals[{queue->facts().device, queue->facts().class_name}].Add(
+    totals[{queue->facts().device, queue->facts().owner->class_name}].Add(
         queue->facts().memory);
   return totals;
 }

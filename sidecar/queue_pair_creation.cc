@@ -96,19 +96,19 @@ QueuePairs::CreateResult QueuePairs::Admit(const CreateRequest& request,
                                            std::string client_name,
                                            std::optional<Refusal>& shrunk) {
   Making making{.facts = {.device = request.device,
-                          .owner = request.client_id,
-                          .client_name = std::move(client_name),
-                          .detached = request.detached,
-                          .class_name = request.class_name.empty()
-                                            ? kDefaultClass
-                                            : request.class_name,
-                          .type = request.type,
-                          .send_ops = request.send_ops}};
+                          .owner = admission_.accounts().AccountOf(
+                              {.class_name = request.class_name.empty()
+                                                 ? kDefaultClass
+                                                 : request.class_name,
+                               .client = std::move(client_name),
+                               .client_id = request.client_id}),
+                          .detached = request.detached},
+                .shape = {.type = request.type, .send_ops = request.send_ops}};
   BrokeredQueuePair::Parts& parts = making.parts;
   parts.opened = std::move(opened);
-  parts.live = LiveCount(parts.opened->live_queue_pairs());
+  parts.live = LiveCount(parts.opened->live_queue_pairs(), making.live_before);
   const DeviceTraits traits = parts.opened->traits();
-  making.facts.request =
+  making.shape.request =
       WithSendOps(traits.provider, traits.limits,
                   ModelRequest(request.type, request.cap), request.send_ops);
   if (request.shared_receive_queue_id != 0) {
@@ -116,11 +116,11 @@ QueuePairs::CreateResult QueuePairs::Admit(const CreateRequest& request,
     if (!use.ok()) return use.status();
     parts.receives = *std::move(use);
     making.facts.shared_receive_queue_id = request.shared_receive_queue_id;
-    making.facts.request.uses_srq = true;
+    making.shape.request.uses_srq = true;
   }
   if (std::optional<CreateResult> refused = AdmitWithRoom(request, making))
     return *std::move(refused);
-  making.facts.request = making.grant->request;
+  making.shape.request = making.grant->request;
   shrunk = making.grant->shrunk;
   return Allocate(request, std::move(making));
 }
@@ -156,8 +156,6 @@ std::optional<QueuePairs::CreateResult> QueuePairs::AdmitWithRoom(
       ModelRequest(request.type, request.least.value_or(request.cap));
   if (least.max_send_wr == 0) least.max_send_wr = request.cap.max_send_wr;
   if (least.max_recv_wr == 0) least.max_recv_wr = request.cap.max_recv_wr;
-  const Owner owner{.class_name = request.class_name,
-                    .client = making.facts.client_name};
   SharedReceives receives;
   if (const auto& queue = making.parts.receives.queue(); queue != nullptr)
     receives = {.id = queue->facts().id, .slots = queue->facts().slots};
@@ -169,21 +167,19 @@ std::optional<QueuePairs::CreateResult> QueuePairs::AdmitWithRoom(
   std::unique_lock<std::mutex> hold;
   if (!own) {
     set = completion_queues_.SetOf(
-        {.client_id = request.client_id,
-         .client_name = making.facts.client_name,
-         .class_name = making.facts.class_name,
+        {.owner = making.facts.owner,
          .name = request.completion_queue,
          .device = std::make_shared<const DeviceTraits>(traits)},
         *opened);
     hold = set->Hold();
   }
-  while (true) {
+  for (bool may_grow = true;; may_grow = false) {
     const CompletionOffer offer =
         own ? CompletionOffer{.extra_slots = receives.slots}
-            : set->Offer(request.completions, receives);
+            : set->Offer(request.completions, receives, may_grow);
     std::variant<Grant, Refusal> admitted =
-        admission_.AdmitAtLeast(traits, making.facts.request, least,
-                                making.parts.live.before(), owner, offer);
+        admission_.AdmitAtLeast(traits, making.shape.request, least,
+                                making.live_before, *making.facts.owner, offer);
     if (Refusal* refusal = std::get_if<Refusal>(&admitted))
       return CreateResult(std::move(*refusal));
     making.grant = std::get<Grant>(std::move(admitted));
@@ -195,7 +191,7 @@ std::optional<QueuePairs::CreateResult> QueuePairs::AdmitWithRoom(
       making.parts.room = *std::move(room);
       return std::nullopt;
     }
-    // One that the device does not grow is not offered again.
+    // What cannot be grown is done without.
     if (making.grant->completion.kind != CompletionChoice::Kind::kExisting)
       return CreateFailed("cq", room.status(), *making.grant, *opened);
     making.grant.reset();
@@ -237,10 +233,12 @@ QueuePairs::CreateResult QueuePairs::Allocate(const CreateRequest& request,
       parts.room.Commit(ToLedger(actual.completion_queue.total()));
   parts.lease = std::move(grant.lease);
   facts.id = ++last_id_;
-  facts.cap = init.cap;
   facts.qp_num = parts.qp->qp_num;
   facts.completion_queue_id = parts.room.id();
-  facts.memory = parts.room.id() == 0 ? actual.memory : actual.queue_pair;
+  making.shape.cap = init.cap;
+  making.shape.memory =
+      parts.room.id() == 0 ? actual.memory : actual.queue_pair;
+  facts.shape = shapes_.Intern(making.shape);
   TrafficShares shares = SharesOf(facts);
   auto queue_pair = std::make_shared<BrokeredQueuePair>(
       std::move(facts), std::move(parts), undestroyed_, counters_,
@@ -252,8 +250,8 @@ QueuePairs::CreateResult QueuePairs::Allocate(const CreateRequest& request,
 
 TrafficShares QueuePairs::SharesOf(
     const BrokeredQueuePair::Facts& facts) const {
-  const auto found = class_traffic_.find(facts.class_name);
-  return {clients_.TrafficOf(facts.owner),
+  const auto found = class_traffic_.find(facts.owner->class_name);
+  return {clients_.TrafficOf(facts.owner->client_id),
           found == class_traffic_.end() ? nullptr : found->second};
 }
 
@@ -268,7 +266,7 @@ QueuePairs::CreateResult QueuePairs::CreateFailed(const char* object,
 QueuePairs::CreateResult QueuePairs::Publish(
     const OpenedDevice& opened, std::shared_ptr<BrokeredQueuePair> queue_pair) {
   std::unique_lock lock(mutex_);
-  const bool live = clients_.IsLive(queue_pair->facts().owner);
+  const bool live = clients_.IsLive(queue_pair->facts().owner->client_id);
   if (live && !opened.lost()) {
     queue_pairs_.emplace(queue_pair->facts().id, queue_pair);
     return queue_pair;

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sidecar/queue_pair_events.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace purser::sidecar {
 
 uint64_t QueuePairEvents::Subscribe(std::function<void()> on_event) {
   std::lock_guard lock(mutex_);
-  subscribers_.emplace(++last_subscription_, std::move(on_event));
-  subscriber_count_ = subscribers_.size();
+  subscribers_.emplace_back(++last_subscription_, std::move(on_event));
+  subscriber_count_ = static_cast<uint32_t>(subscribers_.size());
   return last_subscription_;
 }
 
 void QueuePairEvents::Unsubscribe(uint64_t subscription) {
   std::function<void()> ended;  // destroyed without the lock
   std::lock_guard lock(mutex_);
-  if (auto found = subscribers_.find(subscription);
-      found != subscribers_.end()) {
-    ended = std::move(found->second);
-    subscribers_.erase(found);
-    subscriber_count_ = subscribers_.size();
-  }
+  const auto found = std::find_if(
+      subscribers_.begin(), subscribers_.end(),
+      [&](const auto& each) { return each.first == subscription; });
+  if (found == subscribers_.end()) return;
+  ended = std::move(found->second);
+  subscribers_.erase(found);
+  subscriber_count_ = static_cast<uint32_t>(subscribers_.size());
 }
 
 void QueuePairEvents::CompletionEvent() {
@@ -37,7 +38,7 @@ void QueuePairEvents::CompletionEvent() {
 }
 
 void QueuePairEvents::Close() {
-  std::map<uint64_t, std::function<void()>> subscribers;
+  Subscribers subscribers;
   {
     std::lock_guard lock(mutex_);
     subscribers.swap(subscribers_);

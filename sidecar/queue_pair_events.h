@@ -9,12 +9,12 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 
@@ -39,11 +39,12 @@ class QueuePairEvents : public std::enable_shared_from_this<QueuePairEvents> {
   void Close();
 
  private:
+  using Subscribers = std::vector<std::pair<uint64_t, std::function<void()>>>;
+
   std::mutex mutex_;
-  std::map<uint64_t, std::function<void()>> subscribers_
-      ABSL_GUARDED_BY(mutex_);
+  Subscribers subscribers_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_subscription_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::atomic<size_t> subscriber_count_ = 0;
+  std::atomic<uint32_t> subscriber_count_ = 0;
   std::atomic<bool> failed_ = false;
 };
 

@@ -19,11 +19,12 @@ absl::Status Destroyed(uint64_t id) {
 template <typename Owned>
 absl::Status CheckOwner(const std::string& client_id, uint64_t id,
                         const Owned& owned) {
-  if (owned.owner == client_id || owned.detached) return absl::OkStatus();
+  if (owned.owner->client_id == client_id || owned.detached)
+    return absl::OkStatus();
   return absl::PermissionDeniedError(
       fmt::format("queue pair {} belongs to another client (\"{}\") and is "
                   "not detached",
-                  id, owned.client_name));
+                  id, owned.owner->client));
 }
 
 }  // namespace
@@ -101,15 +102,20 @@ uint64_t QueuePairs::count() const {
   return queue_pairs_.size();
 }
 
+uint64_t QueuePairs::GiveBack() {
+  for (const auto& queue_pair : All()) queue_pair->work_queue().GiveBack();
+  return completion_queues_.GiveBack();
+}
+
 void QueuePairs::EndClient(const std::string& client_id) {
   Ending ending;
   {
     std::lock_guard lock(mutex_);
     ending = Take([&](const BrokeredQueuePair::Facts& facts) {
-      return facts.owner == client_id && !facts.detached;
+      return facts.owner->client_id == client_id && !facts.detached;
     });
     std::erase_if(lost_, [&](const auto& entry) {
-      return entry.second.owner == client_id;
+      return entry.second.owner->client_id == client_id;
     });
   }
   DestroyAll(ending, Destroyed);
@@ -128,9 +134,8 @@ size_t QueuePairs::EndDevice(const Device& device, const std::string& why) {
     });
     for (const auto& queue_pair : ending) {
       const BrokeredQueuePair::Facts& facts = queue_pair->facts();
-      if (clients_.IsLive(facts.owner))
-        lost_[facts.id] = {facts.owner, facts.client_name, facts.detached,
-                           reason(facts.id)};
+      if (clients_.IsLive(facts.owner->client_id))
+        lost_[facts.id] = {facts.owner, facts.detached, reason(facts.id)};
     }
   }
   DestroyAll(ending, reason);
@@ -147,10 +152,12 @@ QueuePairs::Ending QueuePairs::Take(
     const std::function<bool(const BrokeredQueuePair::Facts&)>& ends) {
   Ending taken;
   for (auto entry = queue_pairs_.begin(); entry != queue_pairs_.end();) {
-    const auto next = std::next(entry);
-    if (ends(entry->second->facts()))
-      taken.push_back(std::move(queue_pairs_.extract(entry).mapped()));
-    entry = next;
+    if (ends(entry->second->facts())) {
+      taken.push_back(std::move(entry->second));
+      entry = queue_pairs_.erase(entry);
+    } else {
+      ++entry;
+    }
   }
   return taken;
 }

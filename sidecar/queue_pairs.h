@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/btree_map.h"
 #include "absl/status/statusor.h"
 #include "sidecar/admission.h"
 #include "sidecar/brokered_queue_pair.h"
@@ -78,6 +79,10 @@ class QueuePairs {
   std::vector<std::shared_ptr<CompletionQueueSet>> completion_queues() const {
     return completion_queues_.All();
   }
+  // Gives back what is allocated and in no use: entries of completion queues
+  // that none of their queue pairs needs, room for completions that were
+  // fetched. The bytes that returned to the budget.
+  uint64_t GiveBack();
   // By class.
   std::map<std::string, std::shared_ptr<Traffic>> traffic() const {
     return class_traffic_;
@@ -94,7 +99,7 @@ class QueuePairs {
   using Ending = std::vector<std::shared_ptr<BrokeredQueuePair>>;
   // A queue pair that ended with its device.
   struct Lost {
-    std::string owner, client_name;
+    std::shared_ptr<const Owner> owner;
     bool detached = false;
     absl::Status why;
   };
@@ -105,7 +110,9 @@ class QueuePairs {
   // What makes a queue pair: its facts and parts so far, and the grant.
   struct Making {
     BrokeredQueuePair::Facts facts;
+    QueuePairShape shape;
     BrokeredQueuePair::Parts parts;
+    uint64_t live_before = 0;  // queue pairs on the device, without this one
     std::optional<Grant> grant;
   };
   // The grant, and room in a completion queue; what prevents it otherwise.
@@ -134,9 +141,10 @@ class QueuePairs {
   const std::string proc_root_;
   std::map<std::string, std::shared_ptr<Traffic>> class_traffic_;  // constant
   CompletionQueues completion_queues_;
+  QueuePairShapes shapes_;
   std::atomic<uint64_t> last_id_ = 0;
   mutable std::mutex mutex_;
-  std::map<uint64_t, std::shared_ptr<BrokeredQueuePair>> queue_pairs_
+  absl::btree_map<uint64_t, std::shared_ptr<BrokeredQueuePair>> queue_pairs_
       ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Lost> lost_ ABSL_GUARDED_BY(mutex_);
 };

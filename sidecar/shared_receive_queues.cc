@@ -44,10 +44,14 @@ SharedReceiveQueues::CreateResult SharedReceiveQueues::Admit(
   absl::StatusOr<std::shared_ptr<OpenedDevice>> opened =
       request.device->Opened();
   if (!opened.ok()) return opened.status();
+  const Owner owner{.class_name = request.class_name.empty()
+                                      ? kDefaultClass
+                                      : request.class_name,
+                    .client = *std::move(client_name),
+                    .client_id = request.client_id};
   std::variant<SharedReceiveGrant, Refusal> admitted =
-      admission_.AdmitSharedReceiveQueue(
-          (*opened)->traits(), request.wanted,
-          {.class_name = request.class_name, .client = *client_name});
+      admission_.AdmitSharedReceiveQueue((*opened)->traits(), request.wanted,
+                                         owner);
   if (Refusal* refusal = std::get_if<Refusal>(&admitted))
     return std::move(*refusal);
   auto& grant = std::get<SharedReceiveGrant>(admitted);
@@ -66,10 +70,7 @@ SharedReceiveQueues::CreateResult SharedReceiveQueues::Admit(
   parts.srq = *std::move(srq);
   BrokeredSharedReceiveQueue::Facts facts{
       .device = request.device,
-      .owner = request.client_id,
-      .client_name = *std::move(client_name),
-      .class_name =
-          request.class_name.empty() ? kDefaultClass : request.class_name,
+      .owner = admission_.accounts().AccountOf(owner),
       .attr = init.attr,
       .slots =
           std::max(grant.predicted.shared_receive_ring.slots, init.attr.max_wr),
@@ -80,10 +81,10 @@ SharedReceiveQueues::CreateResult SharedReceiveQueues::Admit(
 SharedReceiveQueues::CreateResult SharedReceiveQueues::Publish(
     const OpenedDevice& opened, BrokeredSharedReceiveQueue::Facts facts,
     BrokeredSharedReceiveQueue::Parts parts) {
-  TrafficShares shares = {clients_.TrafficOf(facts.owner), nullptr};
+  TrafficShares shares = {clients_.TrafficOf(facts.owner->client_id), nullptr};
   std::unique_lock lock(mutex_);
   facts.id = ++last_id_;
-  const bool live = clients_.IsLive(facts.owner);
+  const bool live = clients_.IsLive(facts.owner->client_id);
   auto queue = std::make_shared<BrokeredSharedReceiveQueue>(
       std::move(facts), std::move(parts), counters_, std::move(shares));
   if (live && !opened.lost()) {
@@ -108,7 +109,7 @@ absl::StatusOr<SharedReceiveQueues::Queue> SharedReceiveQueues::FindLocked(
         fmt::format("no shared receive queue {}: it was destroyed, never "
                     "created, or ended with its device",
                     id));
-  if (found->second->facts().owner != client_id)
+  if (found->second->facts().owner->client_id != client_id)
     return absl::PermissionDeniedError(
         fmt::format("shared receive queue {} belongs to another client", id));
   return found->second;
@@ -171,8 +172,9 @@ void SharedReceiveQueues::EndWhere(
 }
 
 void SharedReceiveQueues::EndClient(const std::string& client_id) {
-  EndWhere(absl::NotFoundError("the shared receive queue's client has ended"),
-           [&](const auto& facts) { return facts.owner == client_id; });
+  EndWhere(
+      absl::NotFoundError("the shared receive queue's client has ended"),
+      [&](const auto& facts) { return facts.owner->client_id == client_id; });
 }
 
 void SharedReceiveQueues::EndDevice(const Device& device,

@@ -26,11 +26,10 @@ struct Totals {
   std::map<std::pair<std::string, std::string>, Sums> by_both;
 
   template <typename Add>
-  void Each(const std::string& client_id, const std::string& class_name,
-            Add add) {
-    add(by_client[client_id]);
-    add(by_class[class_name]);
-    add(by_both[{client_id, class_name}]);
+  void Each(const Owner& owner, Add add) {
+    add(by_client[owner.client_id]);
+    add(by_class[owner.class_name]);
+    add(by_both[{owner.client_id, owner.class_name}]);
   }
 };
 
@@ -41,9 +40,9 @@ void AddQueuePairs(Broker& broker, Totals& totals) {
     const uint64_t backlog = work_queue.backlog();
     const uint64_t sends = work_queue.outstanding_sends();
     const uint64_t receives = work_queue.outstanding_receives();
-    totals.Each(facts.owner, facts.class_name, [&](Sums& sums) {
+    totals.Each(*facts.owner, [&](Sums& sums) {
       ++sums.queue_pairs;
-      sums.memory += facts.memory.total();
+      sums.memory += facts.shape->memory.total();
       sums.backlog += backlog;
       sums.sends += sends;
       sums.receives += receives;
@@ -56,13 +55,13 @@ void AddCompletionQueues(Broker& broker, Totals& totals,
   for (const auto& set : broker.queue_pairs().completion_queues()) {
     const CompletionQueueSet::Facts& facts = set->facts();
     for (const SharedCompletionQueueState& state : set->State()) {
-      totals.Each(facts.client_id, facts.class_name,
+      totals.Each(*facts.owner,
                   [&](Sums& sums) { sums.memory += state.memory.total(); });
       v1::CompletionQueue* message = response.add_completion_queues();
       message->set_id(state.id);
       message->set_device(facts.device->name);
-      message->set_client_name(facts.client_name);
-      message->set_class_(facts.class_name);
+      message->set_client_name(facts.owner->client);
+      message->set_class_(facts.owner->class_name);
       message->set_name(facts.name);
       message->set_cqe(state.cqe);
       message->set_slots(state.slots);
@@ -78,7 +77,7 @@ void AddSharedReceiveQueues(Broker& broker, Totals& totals,
   for (const auto& queue : broker.shared_receive_queues().All()) {
     const BrokeredSharedReceiveQueue::Facts& facts = queue->facts();
     const uint64_t receives = queue->outstanding();
-    totals.Each(facts.owner, facts.class_name, [&](Sums& sums) {
+    totals.Each(*facts.owner, [&](Sums& sums) {
       sums.memory += facts.memory.total();
       sums.receives += receives;
     });

@@ -20,14 +20,15 @@ const char* OperationName(bool receive) { return receive ? "receive" : "send"; }
 }  // namespace
 
 WorkQueue::WorkQueue(rdma::Verbs& verbs, ibv_qp* qp, Queues queues,
-                     Capacity capacity, Counters& counters,
-                     TrafficShares shares)
+                     const QueuePairShape& shape, uint32_t cqe,
+                     Counters& counters, TrafficShares shares)
     : verbs_(verbs),
       qp_(qp),
       queues_(std::move(queues)),
-      capacity_(capacity),
+      shape_(shape),
       counters_(counters),
-      shares_(std::move(shares)) {
+      shares_(std::move(shares)),
+      cqe_(cqe) {
   queues_.completions->Join(qp->qp_num, *this);
 }
 
@@ -67,8 +68,7 @@ PostResult WorkQueue::PostRequests(std::span<Request> requests, bool receive,
     return Refuse(receive, 0, failure.error_number, std::move(failure.message));
 
   const uint64_t outstanding = own_outstanding();
-  const size_t room =
-      capacity_.cqe > outstanding ? capacity_.cqe - outstanding : 0;
+  const size_t room = cqe_ > outstanding ? cqe_ - outstanding : 0;
   const size_t declared = CountDeclared(requests);
   const size_t count = std::min(declared, room);
   const PostResult result =
@@ -86,14 +86,14 @@ PostResult WorkQueue::PostRequests(std::span<Request> requests, bool receive,
         receive, result.posted, EOPNOTSUPP,
         fmt::format("the operation is none of those that the queue pair was "
                     "created for: {}; name it in send_operations, or none",
-                    SendOpNames(capacity_.send_ops)));
+                    SendOpNames(shape_.send_ops)));
   return Refuse(
       receive, result.posted, ENOMEM,
       fmt::format(
           "completions are not polled: the completion queue takes {} and {} "
           "requests are posted whose completions were not fetched; poll, then "
           "post again",
-          capacity_.cqe, own_outstanding()));
+          cqe_, own_outstanding()));
 }
 
 PostResult WorkQueue::RefuseSend(uint32_t posted, int error_number,
@@ -117,7 +117,7 @@ PostResult WorkQueue::Refuse(bool receive, uint32_t posted, int error_number,
 size_t WorkQueue::CountDeclared(std::span<const ibv_send_wr> requests) const {
   return std::find_if(requests.begin(), requests.end(),
                       [this](const ibv_send_wr& wr) {
-                        return !MayPost(capacity_.send_ops, wr.opcode);
+                        return !MayPost(shape_.send_ops, wr.opcode);
                       }) -
          requests.begin();
 }
@@ -145,7 +145,7 @@ std::string WorkQueue::Explain(int error_number, bool receive) const {
         "{0} queue full: it takes {1} requests; {2} are posted whose "
         "completions were not fetched. Poll, then post again, or create the "
         "queue pair with a larger max_{3}_wr",
-        operation, receive ? capacity_.recv_slots : capacity_.send_slots,
+        operation, receive ? shape_.recv_slots() : shape_.send_slots(),
         receive ? pending_.receives() + ready_receives_
                 : pending_.sends() + ready_sends_,
         receive ? "recv" : "send");
@@ -186,7 +186,7 @@ absl::StatusOr<std::vector<Completion>> WorkQueue::Fetch(uint32_t max_entries) {
   const auto first = ready_.begin() + static_cast<ptrdiff_t>(fetched_);
   std::vector<Completion> completions(first,
                                       first + static_cast<ptrdiff_t>(count));
-  fetched_ += count;
+  fetched_ += static_cast<uint32_t>(count);
   if (fetched_ * 2 >= ready_.size()) {
     ready_.erase(ready_.begin(),
                  ready_.begin() + static_cast<ptrdiff_t>(fetched_));
@@ -265,6 +265,11 @@ void WorkQueue::Close(absl::Status why) {
     DropCompletions();
   }
   queues_.events->Close();
+}
+
+void WorkQueue::GiveBack() {
+  std::lock_guard lock(mutex_);
+  if (ready_.empty()) ready_.shrink_to_fit();
 }
 
 uint64_t WorkQueue::outstanding_sends() const {

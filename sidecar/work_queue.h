@@ -27,6 +27,7 @@
 #include "sidecar/pending_requests.h"
 #include "sidecar/post_chain.h"
 #include "sidecar/queue_pair_events.h"
+#include "sidecar/queue_pair_shape.h"
 
 namespace purser::sidecar {
 
@@ -34,23 +35,17 @@ class BrokeredSharedReceiveQueue;
 
 class WorkQueue {
  public:
-  struct Capacity {
-    uint32_t send_slots = 0;  // what the rings really take
-    uint32_t recv_slots = 0;
-    // Completions that it may have outstanding: its part of the completion
-    // queue.
-    uint32_t cqe = 0;
-    uint64_t send_ops = 0;  // declared (send_operations.h); 0: any
-  };
   struct Queues {
     std::shared_ptr<BrokeredCompletionQueue> completions;  // of both directions
     std::shared_ptr<BrokeredSharedReceiveQueue> receives;  // null: its own
     std::shared_ptr<QueuePairEvents> events;
   };
   // The queue pair is new (RESET). Close() comes before its end, and
-  // `completions` destroys it before this ends.
-  WorkQueue(rdma::Verbs& verbs, ibv_qp* qp, Queues queues, Capacity capacity,
-            Counters& counters, TrafficShares shares = {});
+  // `completions` destroys it before this ends. `cqe`: completions that it may
+  // have outstanding, its part of the completion queue. `shape` outlives it.
+  WorkQueue(rdma::Verbs& verbs, ibv_qp* qp, Queues queues,
+            const QueuePairShape& shape, uint32_t cqe, Counters& counters,
+            TrafficShares shares = {});
 
   // Posts the requests in order, signalled, up to the first that fails. Their
   // `next`, `wr_id` and IBV_SEND_SIGNALED are overwritten. An operation that
@@ -86,12 +81,16 @@ class WorkQueue {
   // first reason stays.
   void Close(absl::Status why);
 
+  // Frees room for completions that were fetched.
+  void GiveBack();
+
   const std::shared_ptr<QueuePairEvents>& events() const {
     return queues_.events;
   }
   ibv_qp* qp() const { return qp_; }
   ibv_cq* cq() const { return queues_.completions->cq(); }
-  const Capacity& capacity() const { return capacity_; }
+  const QueuePairShape& shape() const { return shape_; }
+  uint32_t cqe() const { return cqe_; }
   const Traffic& traffic() const { return traffic_; }
   // Posted, and their completions not yet fetched.
   uint64_t outstanding_sends() const;
@@ -133,17 +132,18 @@ class WorkQueue {
   rdma::Verbs& verbs_;
   ibv_qp* const qp_;
   const Queues queues_;
-  const Capacity capacity_;
+  const QueuePairShape& shape_;
   Counters& counters_;
   const TrafficShares shares_;
   Traffic traffic_;
   mutable std::mutex mutex_;
+  const uint32_t cqe_;
   ibv_qp_state state_ ABSL_GUARDED_BY(mutex_) = IBV_QPS_RESET;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // OK: it is open
   PendingRequests pending_ ABSL_GUARDED_BY(mutex_);
   // Taken from the completion queue, from `fetched_` on not yet fetched.
   std::vector<Completion> ready_ ABSL_GUARDED_BY(mutex_);
-  size_t fetched_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t fetched_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of these, without shared receives.
   uint32_t ready_sends_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t ready_receives_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sidecar follows what bounds it: the node's memory, which another pod fills, and its own memory limit."""
 
+import contextlib
 import re
 
 import conftest
@@ -8,7 +9,7 @@ import node
 import pods
 import pytest
 import yaml
-from kube import total, value, wait_until
+from kube import ROOT, total, value, wait_until
 
 MIB = 2**20
 # Of 3 GiB, of which little is in use by itself: reached long before anybody is killed.
@@ -61,6 +62,21 @@ def await_pressure(cluster, namespace, state):
     wait_until(lambda: pressure(cluster, namespace) == state, f"the pressure on the node is {state}", 60)
 
 
+@contextlib.contextmanager
+def idle_reserve(cluster, namespace):
+    """A client of the pod's sidecar that has had 24 queue pairs which share a completion queue, and has 2."""
+    uid = cluster.pod("app", namespace)["metadata"]["uid"]
+    # By a short way: a socket's path has at most 107 characters.
+    volume = f"/var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~empty-dir/purser"
+    cluster.node(f"ln -sfn {volume} /run/app-volume; setsid {ROOT}/build/dev/tests/integration/sidecar_client /run/app-volume/sidecar.sock 24 shared 2 "
+                 ">/run/sidecar_client.log 2>&1 </dev/null & for i in $(seq 1 600); do grep -q . /run/sidecar_client.log && break; sleep 0.1; done")
+    assert cluster.node("cat /run/sidecar_client.log") == "holding 2\n"
+    try:
+        yield
+    finally:
+        cluster.node("pkill -KILL -x sidecar_client")
+
+
 @pytest.fixture(scope="module")
 def namespace(purser):
     """One with the pods of both tests, which start together."""
@@ -75,31 +91,46 @@ def namespace(purser):
 
 def test_a_pod_at_its_budget_while_another_fills_the_node(purser, namespace):
     assert pressure(purser, namespace) == 0
-    # At its budget: not one more of these in its class.
-    assert create(purser, namespace, "--count", "1000", "--send-wr", "1024").returncode == 3
-    held = total(purser.sidecar_metrics("app", namespace), "purser_queue_pairs")
-    assert held > 0
+    with idle_reserve(purser, namespace):
+        # At its budget: not one more of these in its class.
+        assert create(purser, namespace, "--count", "1000", "--send-wr", "1024").returncode == 3
+        at_its_budget(purser, namespace)
 
-    fill(purser, namespace, 0.45)
-    await_pressure(purser, namespace, 1)
-    refused = create(purser, namespace, "--send-wr", "16")
+
+def at_its_budget(cluster, namespace):
+    held = total(cluster.sidecar_metrics("app", namespace), "purser_queue_pairs")
+    assert held > 2
+
+    fill(cluster, namespace, 0.45)
+    await_pressure(cluster, namespace, 1)
+    refused = create(cluster, namespace, "--send-wr", "16")
     assert refused.returncode == 3 and "node" in refused.stderr and "memory is tight" in refused.stderr, refused.stderr
-    assert create(purser, namespace, "--send-wr", "16", "--class", "core").returncode == 0
+    assert create(cluster, namespace, "--send-wr", "16", "--class", "core").returncode == 0
     held += 1
+    before, areas = cluster.sidecar_metrics("app", namespace), cluster.queue_areas()
+    assert total(before, "purser_given_back_bytes_total") == 0
 
-    fill(purser, namespace, 0.58)
-    await_pressure(purser, namespace, 2)
-    refused = create(purser, namespace, "--send-wr", "16", "--class", "core")
+    fill(cluster, namespace, 0.58)
+    await_pressure(cluster, namespace, 2)
+    refused = create(cluster, namespace, "--send-wr", "16", "--class", "core")
     assert refused.returncode == 3 and "memory is critical" in refused.stderr, refused.stderr
+    # The idle reserve is given back: by the sidecar's account and by the kernel's.
+    wait_until(lambda: cluster.queue_areas() < areas, "the kernel has the idle reserve back", 30)
+    after = cluster.sidecar_metrics("app", namespace)
+    returned = value(after, "purser_given_back_bytes_total")
+    print(f"{returned:.0f} bytes of an idle completion queue were given back")
+    assert returned > 0
+    assert total(after, "purser_queue_memory_bytes", charged_to="node") == total(before, "purser_queue_memory_bytes", charged_to="node") - returned
+    assert areas - cluster.queue_areas() == pytest.approx(returned, rel=0.02)
 
-    purser.execute("filler", namespace, "application", "sh", "-c", "rm /memory/*")
-    await_pressure(purser, namespace, 0)
-    log = purser.logs("app", namespace, "purser-sidecar")
+    cluster.execute("filler", namespace, "application", "sh", "-c", "rm /memory/*")
+    await_pressure(cluster, namespace, 0)
+    log = cluster.logs("app", namespace, "purser-sidecar")
     assert re.findall(r'msg="memory pressure" scope=node state=(\w+)', log) == ["tight", "critical", "tight", "normal"], log
-    assert create(purser, namespace, "--send-wr", "16").returncode == 0
+    assert create(cluster, namespace, "--send-wr", "16").returncode == 0
     # Nothing was killed, and what there was is there.
-    assert set(node.restarts(purser, namespace).values()) == {0}
-    assert total(purser.sidecar_metrics("app", namespace), "purser_queue_pairs") == held + 1
+    assert set(node.restarts(cluster, namespace).values()) == {0}
+    assert total(cluster.sidecar_metrics("app", namespace), "purser_queue_pairs") == held + 1
 
 
 def test_a_memory_limit_that_is_changed_in_place_is_followed(purser, namespace):

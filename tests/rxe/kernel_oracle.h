@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace purser::rxe {
 
@@ -47,6 +49,28 @@ inline uint64_t ReadUverbsMappings(pid_t pid) {
       bytes += to - from;
   }
   return bytes;
+}
+
+// How many objects the kernel has on rxe0, as `rdma resource` counts them: its
+// own queue pairs among them.
+struct KernelObjects {
+  int pd = 0, cq = 0, qp = 0, mr = 0, srq = 0;
+  friend bool operator==(const KernelObjects&, const KernelObjects&) = default;
+};
+
+inline KernelObjects ReadKernelObjects() {
+  KernelObjects objects;
+  FILE* pipe = popen("rdma resource show rxe0", "r");
+  std::string line;
+  for (int c; (c = fgetc(pipe)) != EOF;) line += static_cast<char>(c);
+  pclose(pipe);
+  for (const auto& [word, count] :
+       {std::pair(" pd ", &objects.pd), std::pair(" cq ", &objects.cq),
+        std::pair(" qp ", &objects.qp), std::pair(" mr ", &objects.mr),
+        std::pair(" srq ", &objects.srq)})
+    if (const size_t at = line.find(word); at != std::string::npos)
+      *count = std::atoi(line.c_str() + at + std::string(word).size());
+  return objects;
 }
 
 }  // namespace purser::rxe

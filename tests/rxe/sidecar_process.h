@@ -78,6 +78,7 @@ class SidecarProcess {
   std::string socket() const { return volume_ + "/sidecar.sock"; }
   const std::string& volume() const { return volume_; }
   ChildProcess& process() { return process_; }
+  pid_t pid() const { return process_.pid(); }
 
   absl::StatusOr<std::unique_ptr<client::Client>> Connect(
       const std::string& name) const {

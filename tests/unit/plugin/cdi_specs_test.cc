@@ -168,6 +168,22 @@ TEST_F(CdiSpecsTest, LeavesWhatTheNextProcessWrote) {
   EXPECT_THAT(Files(), IsEmpty());
 }
 
+TEST_F(CdiSpecsTest, InARollingUpdateNeitherTakesTheFileFromTheOther) {
+  specs_.Refresh({Hca({kRxe})});
+  CdiSpecs next(directory_, "purser");
+  next.Refresh({Hca({kRxe})});
+  const auto file = IdentifyFile(Files()[0]).value();
+  specs_.Refresh({Hca({kRxe})});
+  EXPECT_EQ(IdentifyFile(Files()[0]).value(), file);
+  EXPECT_TRUE(specs_.InPlace("rdma/hca"));
+  specs_.Remove();
+  ASSERT_THAT(Files(), SizeIs(1)) << "the next process's";
+  next.Refresh({Hca({kRxe})});
+  EXPECT_EQ(IdentifyFile(Files()[0]).value(), file);
+  next.Remove();
+  EXPECT_THAT(Files(), IsEmpty());
+}
+
 TEST_F(CdiSpecsTest, RemovesWhatAKilledProcessLeftOfThisInstallation) {
   CdiSpecs killed(directory_, "purser"), other(directory_, "another");
   CdiSpec gone = Hca({kMlx});

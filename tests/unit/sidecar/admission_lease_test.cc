@@ -71,9 +71,9 @@ TEST_F(LeaseTest, ReturnsItsBytesOnceHoweverItIsMoved) {
   ASSERT_TRUE(ledger_.Reserve({.container = 5, .node = 7}).ok());
   ASSERT_TRUE(ledger_.Reserve({.container = 1}).ok());
   {
-    Lease lease(accounts_, {}, {.container = 5, .node = 7});
+    Lease lease(accounts_->AccountOf({}), {.container = 5, .node = 7});
     Lease moved(std::move(lease));
-    Lease other(accounts_, {}, {.container = 1});
+    Lease other(accounts_->AccountOf({}), {.container = 1});
     other = std::move(moved);
     EXPECT_EQ(held(), 12u) << "assignment returns what was there";
     other = std::move(other);
@@ -89,7 +89,7 @@ TEST_F(LeaseTest, ReturnsItsBytesOnceHoweverItIsMoved) {
 TEST_F(LeaseTest, CommitsToMoreOrLess) {
   ledger_.SetBounds(100, 100);
   ASSERT_TRUE(ledger_.Reserve({.node = 50}).ok());
-  Lease lease(accounts_, {}, {.node = 50});
+  Lease lease(accounts_->AccountOf({}), {.node = 50});
   EXPECT_TRUE(lease.Commit({.node = 40}));
   EXPECT_EQ(held(), 40u);
   EXPECT_TRUE(lease.Commit({.container = 10, .node = 90}));

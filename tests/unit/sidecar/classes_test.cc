@@ -245,7 +245,7 @@ TEST(ClassesOfQueuePairsTest, AreShownAndEndWithThem) {
   const auto* queue_pair =
       std::get_if<std::shared_ptr<BrokeredQueuePair>>(&created);
   ASSERT_NE(queue_pair, nullptr);
-  EXPECT_EQ((*queue_pair)->facts().class_name, "default");
+  EXPECT_EQ((*queue_pair)->facts().owner->class_name, "default");
   ASSERT_FALSE(shrunk.has_value()) << "64 MiB are enough";
   EXPECT_EQ(sidecar.admission().accounts().Use()[0].used_bytes,
             sidecar.held_bytes());

@@ -39,12 +39,12 @@ TEST_F(CompletionQueuesTest, ItEndsWithTheLastOfThemAndItsBytesReturn) {
   const uint64_t queue = Shared()[0].memory.total().total();
   uint64_t returned = 0;
   ASSERT_TRUE(Destroy(first, &returned));
-  EXPECT_EQ(returned, first->facts().memory.total().total());
+  EXPECT_EQ(returned, first->facts().shape->memory.total().total());
   EXPECT_EQ(live("cq"), 1);
   EXPECT_EQ(Shared()[0].slots, 2u * 127);
   EXPECT_EQ(sidecar_.held_bytes(), held - returned);
   ASSERT_TRUE(Destroy(second, &returned));
-  EXPECT_EQ(returned, second->facts().memory.total().total() + queue);
+  EXPECT_EQ(returned, second->facts().shape->memory.total().total() + queue);
   EXPECT_EQ(sidecar_.held_bytes(), 0u);
   EXPECT_EQ(sidecar_.object_count(), 0);
   EXPECT_TRUE(Shared().empty());
@@ -109,10 +109,9 @@ TEST_P(CompletionQueueGrowthTest, NothingOverrunsHoweverMuchIsPosted) {
     for (const QueuePair& queue_pair : queue_pairs)
       posted[queue_pair->facts().id] +=
           PostAll(*queue_pair) + PostReceives(*queue_pair);
-    const WorkQueue::Capacity& capacity =
-        queue_pairs.back()->work_queue().capacity();
+    const QueuePairShape& shape = *queue_pairs.back()->facts().shape;
     EXPECT_EQ(posted[queue_pairs.back()->facts().id],
-              capacity.send_slots + capacity.recv_slots)
+              shape.send_slots() + shape.recv_slots())
         << "all that the model's slots are";
     if (i % 7 == 3) {
       const size_t gone = random() % queue_pairs.size();
@@ -202,6 +201,98 @@ TEST_F(CompletionQueuesTest, TheFirstThatIsNotCreatedLeavesNothing) {
   sidecar_.queue_pairs().Create(Request());
   EXPECT_EQ(sidecar_.object_count(), 0);
   EXPECT_EQ(sidecar_.held_bytes(), 0u);
+}
+
+// Old and new are there together for a moment.
+TEST_F(CompletionQueuesTest, AGrowthIsChargedForBothQueuesWhileItLasts) {
+  Create(Request());
+  const uint64_t before = Shared()[0].memory.total().total();
+  const uint64_t held = sidecar_.held_bytes();
+  const QueuePair second = Create(Request());
+  ASSERT_EQ(Shared()[0].growths, 1u);
+  const uint64_t after = Shared()[0].memory.total().total();
+  const uint64_t queue_pair = second->facts().shape->memory.total().total();
+  EXPECT_EQ(sidecar_.held_bytes(), held + queue_pair + after - before);
+  EXPECT_EQ(sidecar_.ledger().balance().peak_total_held,
+            held + queue_pair + after);
+
+  // Room for the larger queue, but not for both: a further one.
+  BudgetInputs inputs;
+  const uint64_t larger = sidecar_.held_bytes();
+  ASSERT_TRUE(Destroy(second));
+  sidecar_.queue_pairs().GiveBack();
+  ASSERT_EQ(sidecar_.held_bytes(), held);
+  inputs.explicit_bytes = larger + 8192;
+  sidecar_.admission().SetBudget(DetermineBudget(inputs).value());
+  Create(Request());
+  EXPECT_EQ(Shared().size(), 2u);
+  EXPECT_EQ(Shared()[0].growths, 1u);
+  EXPECT_LE(sidecar_.held_bytes(), larger + 8192);
+  EXPECT_EQ(sidecar_.held_bytes(), Accounted());
+}
+
+// ---- What is in no use ----
+
+class CompletionQueueGiveBackTest : public CompletionQueueGrowthTest {};
+
+TEST_P(CompletionQueueGiveBackTest, NothingThatIsInUseIsGivenBack) {
+  std::vector<QueuePair> queue_pairs;
+  for (int i = 0; i < 40; ++i) {
+    QueuePairs::CreateRequest request = Request();
+    request.device = &sidecar_.device(GetParam());
+    queue_pairs.push_back(Connected(request));
+  }
+  sidecar_.queue_pairs().GiveBack();
+  while (queue_pairs.size() > 5) {
+    ASSERT_TRUE(Destroy(queue_pairs.back()));
+    queue_pairs.pop_back();
+  }
+  // Completions that wait in the queue stay in it.
+  uint64_t posted = 0;
+  for (const QueuePair& queue_pair : queue_pairs)
+    posted += PostAll(*queue_pair, 60);
+  const uint64_t held = sidecar_.held_bytes();
+  const uint64_t returned = sidecar_.queue_pairs().GiveBack();
+  EXPECT_GT(returned, 0u);
+  EXPECT_EQ(sidecar_.held_bytes(), held - returned);
+  EXPECT_EQ(sidecar_.held_bytes(), Accounted());
+  EXPECT_EQ(sidecar_.queue_pairs().GiveBack(), 0u)
+      << "it is as small as it can";
+  for (const auto& shared : Shared()) EXPECT_LE(shared.slots, shared.cqe);
+  for (const QueuePair& queue_pair : queue_pairs)
+    posted += PostAll(*queue_pair) + PostReceives(*queue_pair);
+  uint64_t taken = 0;
+  for (const QueuePair& queue_pair : queue_pairs) {
+    ASSERT_TRUE(
+        queue_pair->Modify({.qp_state = IBV_QPS_ERR}, IBV_QP_STATE).ok());
+    taken += queue_pair->Poll(100000)->size();
+  }
+  EXPECT_EQ(taken, posted) << "none was lost";
+  // It grows again.
+  QueuePairs::CreateRequest request = Request();
+  request.device = &sidecar_.device(GetParam());
+  for (int i = 0; i < 10; ++i) queue_pairs.push_back(Create(request));
+  EXPECT_EQ(sidecar_.held_bytes(), Accounted());
+}
+INSTANTIATE_TEST_SUITE_P(Devices, CompletionQueueGiveBackTest,
+                         ::testing::Values(0, 1));
+
+TEST_F(CompletionQueuesTest, WhatTheDeviceDoesNotMakeSmallerStays) {
+  std::vector<QueuePair> queue_pairs;
+  for (int i = 0; i < 10; ++i) queue_pairs.push_back(Create(Request()));
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(Destroy(queue_pairs[i]));
+  const uint64_t held = sidecar_.held_bytes();
+  const auto give_back = [&](int error_number) {
+    if (error_number != 0) sidecar_.verbs().FailNext("resize_cq", error_number);
+    const uint64_t calls = sidecar_.verbs().Calls("resize_cq");
+    const uint64_t returned = sidecar_.queue_pairs().GiveBack();
+    EXPECT_EQ(sidecar_.held_bytes(), held - returned);
+    EXPECT_EQ(sidecar_.held_bytes(), Accounted());
+    return std::pair(sidecar_.verbs().Calls("resize_cq") - calls, returned);
+  };
+  EXPECT_EQ(give_back(ENOMEM), std::pair(1ul, 0ul));
+  EXPECT_EQ(give_back(EOPNOTSUPP), std::pair(1ul, 0ul)) << "asked again";
+  EXPECT_EQ(give_back(0), std::pair(0ul, 0ul)) << "not asked again";
 }
 
 // ---- Whose completion it is ----

@@ -110,7 +110,8 @@ TEST_F(DeviceRemovalTest, EverythingWorksAgainWhenItIsBack) {
     ASSERT_TRUE(BecomesReady());
     const auto after = sidecar_.Create(client_);
     EXPECT_GT(after->facts().id, before);
-    EXPECT_EQ(after->facts().memory.total().total(), sidecar_.held_bytes());
+    EXPECT_EQ(after->facts().shape->memory.total().total(),
+              sidecar_.held_bytes());
     EXPECT_TRUE(Register().ok());
     ASSERT_TRUE(
         sidecar_.queue_pairs().Destroy(client_, after->facts().id).ok());

@@ -42,7 +42,7 @@ class LimitsWatchTest : public testing::Test {
           told_.push_back(std::string(PressureScopeName(scope)) + " " +
                           PressureStateName(pressure.state));
         },
-        {});
+        [this] { ++given_back_; }, {});
   }
   void After(LimitsWatch& watch, std::chrono::milliseconds time) {
     now_ += time;
@@ -60,6 +60,7 @@ class LimitsWatchTest : public testing::Test {
   Admission admission_{ledger::Ledger(&state_), Of(64 * kMiB)};
   Counters counters_;
   std::vector<std::string> told_;
+  int given_back_ = 0;
   LimitsWatch::TimePoint now_ = std::chrono::steady_clock::now() + 1h;
 };
 
@@ -87,6 +88,26 @@ TEST_F(LimitsWatchTest, ALimitBelowWhatIsInUseTakesNothingAway) {
   ledger.Release({.container = 11 * kMiB});
   EXPECT_EQ(admission_.OvercommittedBytes(), 0u);
   EXPECT_TRUE(ledger.Reserve({.container = kMiB}).ok());
+}
+
+TEST_F(LimitsWatchTest, GivesBackAtEveryLookWhileMemoryIsCritical) {
+  LimitsWatch watch = Watch();
+  for (const auto& [available, given_back] :
+       {std::pair(80, 0), std::pair(40, 1), std::pair(40, 2)}) {
+    node_->available_bytes = static_cast<uint64_t>(available);
+    After(watch, 1s);
+    EXPECT_EQ(given_back_, given_back) << available;
+  }
+  node_->available_bytes = 900;
+  while (State(PressureScope::kNode) != PressureState::kNormal)
+    After(watch, 1s);
+  const int before = given_back_;
+  After(watch, 1s);
+  EXPECT_EQ(given_back_, before);
+  container_->limit_bytes = 100;
+  container_->working_set_bytes = 99;
+  After(watch, 1s);
+  EXPECT_EQ(given_back_, before + 1) << "whichever scope is critical";
 }
 
 TEST_F(LimitsWatchTest, ABudgetThatCannotBeReadStays) {
@@ -167,8 +188,9 @@ TEST_F(LimitsWatchTest, TheThreadLooksAndEndsAtOnce) {
     changed.notify_all();
     return node_;
   };
-  LimitsWatch watch(std::move(sources), admission_, counters,
-                    [](PressureScope, const Pressure&) {}, {.look_every = 1ms});
+  LimitsWatch watch(
+      std::move(sources), admission_, counters,
+      [](PressureScope, const Pressure&) {}, [] {}, {.look_every = 1ms});
   watch.Start();
   std::unique_lock lock(mutex);
   EXPECT_TRUE(changed.wait_for(lock, 60s, [&] { return looks >= 3; }));

@@ -104,7 +104,7 @@ TEST_F(MetricsTest, MemoryAddsUpToTheLedgerAndTheBudget) {
   EXPECT_GT(node, 0);
   EXPECT_EQ(Value("purser_queue_memory_bytes|device=rxe0|queue=send|"
                   "charged_to=node|class=default"),
-            rxe->facts().memory.send.node);
+            rxe->facts().shape->memory.send.node);
   for (const char* charged_to : {"node", "container"}) {
     const std::string labels =
         std::string("|source=explicit|charged_to=") + charged_to;

@@ -45,17 +45,17 @@ TEST(QueuePairsTest, CreatesWhatWasAskedAndChargesIt) {
   const std::string client = sidecar.Attach("app");
   const auto queue_pair = sidecar.Create(client);
   const BrokeredQueuePair::Facts& facts = queue_pair->facts();
-  EXPECT_EQ(facts.client_name, "app");
-  EXPECT_EQ(facts.cap.max_send_wr, 100u);
-  EXPECT_EQ(facts.memory.send_ring.slots, 127u);
+  EXPECT_EQ(facts.owner->client, "app");
+  EXPECT_EQ(facts.shape->cap.max_send_wr, 100u);
+  EXPECT_EQ(facts.shape->memory.send_ring.slots, 127u);
   EXPECT_NE(facts.qp_num, 0u);
   EXPECT_EQ(queue_pair->CurrentState(), IBV_QPS_RESET);
-  const uint64_t bytes = facts.memory.total().total();
+  const uint64_t bytes = facts.shape->memory.total().total();
   EXPECT_GT(bytes, 0u);
   EXPECT_EQ(sidecar.held_bytes(), bytes);
   EXPECT_EQ(Admissions(sidecar, "granted", "fits"), 1u);
   EXPECT_EQ(sidecar.object_count(), 2) << "one cq, one qp";
-  EXPECT_GE(queue_pair->work_queue().capacity().cqe, 127u + 127u)
+  EXPECT_GE(queue_pair->work_queue().cqe(), 127u + 127u)
       << "the completion queue takes all that can be posted";
 
   EXPECT_EQ(sidecar.queue_pairs().Destroy(client, facts.id)->returned_bytes,
@@ -177,14 +177,16 @@ TEST(QueuePairsTest, AProviderThatTakesMoreThanPredictedIsUndoneOrCharged) {
   const auto charged = queue_pairs.Create(request);
   const auto& queue_pair = Get<std::shared_ptr<BrokeredQueuePair>>(charged);
   ASSERT_NE(queue_pair, nullptr);
-  EXPECT_EQ(sidecar.held_bytes(), queue_pair->facts().memory.total().total());
+  EXPECT_EQ(sidecar.held_bytes(),
+            queue_pair->facts().shape->memory.total().total());
   EXPECT_GT(sidecar.held_bytes(), 256u << 10) << "as 1000 work requests take";
 
   const auto undone = queue_pairs.Create(request);
   EXPECT_EQ(Get<Refusal>(undone).reason, RefusalReason::kBudget);
   EXPECT_THAT(Get<Refusal>(undone).message, HasSubstr("more than"));
   EXPECT_EQ(queue_pairs.count(), 1u);
-  EXPECT_EQ(sidecar.held_bytes(), queue_pair->facts().memory.total().total());
+  EXPECT_EQ(sidecar.held_bytes(),
+            queue_pair->facts().shape->memory.total().total());
   EXPECT_EQ(CountOf(sidecar.counters().model_mismatches, std::string("rxe9")),
             2u);
 }
@@ -218,8 +220,9 @@ TEST(QueuePairsTest, AClientsEndEndsItsQueuePairsButNotDetachedOnes) {
   EXPECT_TRUE(Eventually([&] { return sidecar.queue_pairs().count() == 2; }));
   EXPECT_TRUE(Eventually([&] { return sidecar.object_count() == 4; }));
   EXPECT_TRUE(Eventually([&] {
-    return sidecar.held_bytes() == detached->facts().memory.total().total() +
-                                       others->facts().memory.total().total();
+    return sidecar.held_bytes() ==
+           detached->facts().shape->memory.total().total() +
+               others->facts().shape->memory.total().total();
   }));
   EXPECT_EQ(StatusOf(sidecar.TryCreate(client)).code(),
             absl::StatusCode::kUnauthenticated);

@@ -57,7 +57,7 @@ TEST_F(SharedReceiveQueuesTest, IsChargedByTheModelAndReturnsItsBytes) {
   EXPECT_EQ(sidecar_.held_bytes(), model.total().total());
   EXPECT_EQ(sidecar_.ledger().balance().leases, 0u) << "no queue pair";
   EXPECT_EQ(facts.slots, 127u);
-  EXPECT_EQ(facts.client_name, "app");
+  EXPECT_EQ(facts.owner->client, "app");
   EXPECT_EQ(live("srq"), 1);
   const auto ended = queues().Destroy(client_, facts.id);
   ASSERT_TRUE(ended.ok());
@@ -109,7 +109,8 @@ TEST_F(SharedReceiveQueuesTest, WhatTheDeviceRefusesLeavesNothing) {
 TEST_F(SharedReceiveQueuesTest, ServesAllItsQueuePairs) {
   const Queue queue = CreateQueue();
   const QueuePair a = Connected(Using(queue)), b = Connected(Using(queue));
-  EXPECT_EQ(a->facts().memory.receive_ring.slots, 0u) << "no ring of its own";
+  EXPECT_EQ(a->facts().shape->memory.receive_ring.slots, 0u)
+      << "no ring of its own";
   EXPECT_EQ(queue->users(), 2u);
   ASSERT_EQ(Fill(queue, 5), 5u);
   ASSERT_EQ(PostAll(*b, 2, IBV_WR_SEND), 2u);

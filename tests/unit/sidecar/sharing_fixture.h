@@ -114,7 +114,7 @@ class SharingTest : public ::testing::Test {
   uint64_t Accounted() {
     uint64_t bytes = 0;
     for (const auto& queue_pair : sidecar_.queue_pairs().All())
-      bytes += queue_pair->facts().memory.total().total();
+      bytes += queue_pair->facts().shape->memory.total().total();
     for (const auto& state : Shared()) bytes += state.memory.total().total();
     for (const auto& queue : sidecar_.shared_receive_queues().All())
       bytes += queue->facts().memory.total().total();

@@ -21,6 +21,7 @@ class WorkQueueTest : public ::testing::Test {
   struct End {
     std::shared_ptr<QueuePairEvents> events;
     std::shared_ptr<BrokeredCompletionQueue> cq;
+    std::unique_ptr<QueuePairShape> shape;
     std::unique_ptr<WorkQueue> work_queue;
     rdma::QueuePair qp;
   };
@@ -68,13 +69,13 @@ class WorkQueueTest : public ::testing::Test {
                           .qp_type = IBV_QPT_RC};
     end.qp = rdma::CreateQp(verbs_, opened_->pd(), init).value();
     // Soft-RoCE writes back 100 and takes 127.
+    end.shape = std::make_unique<QueuePairShape>();
+    end.shape->memory.send_ring.slots = 127;
+    end.shape->memory.receive_ring.slots = 127;
     end.work_queue = std::make_unique<WorkQueue>(
         verbs_, end.qp.get(),
         WorkQueue::Queues{.completions = end.cq, .events = end.events},
-        WorkQueue::Capacity{.send_slots = 127,
-                            .recv_slots = 127,
-                            .cqe = room == 0 ? end.cq->cqe() : room},
-        counters_);
+        *end.shape, room == 0 ? end.cq->cqe() : room, counters_);
     return end;
   }
 
