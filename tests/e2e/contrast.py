@@ -50,18 +50,30 @@ def cgroup(pod, container=None):
     return path
 
 
+@dataclasses.dataclass
+class Before:
+    """What the node was like."""
+
+    queue_areas: int  # bytes
+    kubelet_available: int
+
+
+def kubelet_available(cluster):
+    return cluster.kubelet("/stats/summary")["node"]["memory"]["availableBytes"]
+
+
 class Watch:
     """Samples in the background, from the node itself and from the kubelet, until it is closed. Each goes to `told`.
 
-    Made before the application starts: what the kernel has of queues by then is not its.
+    `before`: what was read before the application was there, when the node could still answer.
     """
 
-    def __init__(self, cluster, pod, neighbour_pod, baseline, told=lambda sample: None):
+    def __init__(self, cluster, pod, neighbour_pod, before, told=lambda sample: None):
         self.samples = []
         self._cluster = cluster
         self._told = told
-        self._baseline = baseline
-        self._kubelet_available = self._ask_kubelet()
+        self._baseline = before.queue_areas
+        self._kubelet_available = before.kubelet_available
         self._closed = threading.Event()
         self._errors = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
@@ -92,13 +104,10 @@ class Watch:
     def __exit__(self, *_):
         self.close()
 
-    def _ask_kubelet(self):
-        return self._cluster.kubelet("/stats/summary")["node"]["memory"]["availableBytes"]
-
     def _follow_kubelet(self):
         while not self._closed.wait(1):
             try:
-                self._kubelet_available = self._ask_kubelet()
+                self._kubelet_available = kubelet_available(self._cluster)
             except OSError:
                 pass  # a kubelet without memory does not answer; its last figure stays
 
@@ -118,9 +127,9 @@ def beside_a_neighbour(cluster, name, namespace, told):
     """Starts a neighbour, then an example's pod; returns what watches them."""
     cluster.apply(neighbour(), namespace=namespace)
     neighbour_pod = cluster.await_pod("innocent-neighbour", namespace)
-    baseline = cluster.queue_areas()
+    before = Before(cluster.queue_areas(), kubelet_available(cluster))
     cluster.apply(examples.the_object(name), namespace=namespace)
-    return Watch(cluster, cluster.pod(name, namespace), neighbour_pod, baseline, told)
+    return Watch(cluster, cluster.pod(name, namespace), neighbour_pod, before, told)
 
 
 def without_purser(cluster, namespace, told=lambda sample: None, timeout=400):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked for wrongly is refused in words that say what to do, and the rest of the node goes on."""
 
+import concurrent.futures
 import contextlib
 
 import pytest
@@ -70,10 +71,12 @@ def deaf_pod():
 
 @pytest.fixture(scope="module")
 def neighbourhood(purser):
-    """A namespace with a pod that is right and holds queue pairs, and beside it all that are wrong, which start together."""
+    """A namespace with a pod that is right and holds queue pairs, and beside it all that are wrong, which start together; and one that
+    takes most of the units that these leave."""
     with a_namespace(purser, "bad-input") as name:
         right = pods.sidecar_pod("right", command=["purser", "qp", "create", "--count", "3"])
-        purser.apply(right, one_pod_of_all(), changed(pods.sidecar_pod("no-units"), WRONG["no-units"][0]), deaf_pod(), namespace=name)
+        purser.apply(right, one_pod_of_all(), changed(pods.sidecar_pod("no-units"), WRONG["no-units"][0]), deaf_pod(),
+                     pods.sidecar_pod("another", units=900), namespace=name)
         purser.await_pod("right", name)
         yield name
 
@@ -190,7 +193,6 @@ def test_the_rest_of_the_node_is_unharmed(purser, neighbourhood):
     assert is_unharmed(purser, neighbourhood)
     assert purser.resources() == RESOURCES
     assert purser.plugin_pod()["status"]["containerStatuses"][0]["ready"]
-    purser.apply(pods.sidecar_pod("another", units=900), namespace=neighbourhood)
     purser.await_pod("another", neighbourhood)
     purser.kubectl("delete", "pod", "another", "--namespace", neighbourhood, "--now", "--wait=false")
 
@@ -202,31 +204,28 @@ def second_plugin(cluster, namespace):
 
 
 @contextlib.contextmanager
-def second_release(cluster, namespace, *values):
-    """Another Purser on the same node."""
-    try:
-        cluster.helm("install", "second", ROOT / "charts/purser", "--namespace", namespace, "--values", VALUES, *values)
-        yield
-    finally:
-        cluster.helm("uninstall", "second", "--namespace", namespace, "--wait", "--timeout=300s", timeout=330)
+def other_releases(cluster, releases):
+    """More Pursers on the same node: {name: values}, each in a namespace of its own, of which it yields the names."""
+    with contextlib.ExitStack() as namespaces, concurrent.futures.ThreadPoolExecutor() as threads:
+        names = {release: namespaces.enter_context(a_namespace(cluster, release, "privileged")) for release in releases}
+        try:
+            for release, values in releases.items():
+                cluster.helm("install", release, ROOT / "charts/purser", "--namespace", names[release], "--values", VALUES, *values)
+            yield names
+        finally:
+            list(threads.map(lambda release: cluster.helm("uninstall", release, "--namespace", names[release], "--wait", "--timeout=300s",
+                                                          timeout=330), releases))
 
 
-@pytest.mark.parametrize("namespace", ["privileged"], indirect=True, ids=[""])
-def test_a_second_plugin_of_the_same_resources_ends_and_leaves_the_first_alone(purser, neighbourhood, namespace):
+def test_more_plugins_on_the_node(purser, neighbourhood):
+    """One of the same resources ends and leaves the first alone; one with names of its own serves beside the first."""
     first = purser.plugin_pod()
-    with second_release(purser, namespace):
-        def ended():
-            pod = second_plugin(purser, namespace)
-            statuses = pod["status"].get("containerStatuses") if pod else None
-            return last_end(statuses[0]) if statuses else None
-
-        end = wait_until(ended, "the second plugin has ended", 300)
-        assert end["exitCode"] == 1
-        for word in ("another device plugin serves rdma/hca on this node", "purser-rdma_hca-", "uninstall one of them"):
-            assert word in end["message"], end["message"]
-        wait_until(lambda: purser.events(namespace, type="Warning", reason="BackOff"), "an event says that it is started again and again", 300)
-        assert not second_plugin(purser, namespace)["status"]["containerStatuses"][0]["ready"]
-        assert purser.resources() == RESOURCES
+    pool = '[{"resourcePrefix": "second.example", "resourceName": "hca", "selectors": {"devices": ["mlx5_*"]}}]'
+    own_names = ["--set-json", "config.resources.pools=" + pool, "--set", "sidecar.hcaResource=second.example/hca",
+                 "--set", "config.resources.queueMemory.enabled=false"]
+    with other_releases(purser, {"same": [], "own": own_names}) as namespaces:
+        the_same_resources_end(purser, namespaces["same"])
+        a_pool_that_selects_no_device_advertises_none_and_says_so(purser, namespaces["own"])
     assert purser.resources() == RESOURCES
     now = purser.plugin_pod()
     assert now["metadata"]["uid"] == first["metadata"]["uid"]
@@ -235,22 +234,31 @@ def test_a_second_plugin_of_the_same_resources_ends_and_leaves_the_first_alone(p
     assert is_unharmed(purser, neighbourhood)
 
 
-@pytest.mark.parametrize("namespace", ["privileged"], indirect=True, ids=[""])
-def test_a_pool_that_selects_no_device_advertises_none_and_says_so(purser, neighbourhood, namespace):
-    """Also: a second plugin with names of its own serves beside the first."""
-    pool = '[{"resourcePrefix": "second.example", "resourceName": "hca", "selectors": {"devices": ["mlx5_*"]}}]'
-    with second_release(purser, namespace, "--set-json", "config.resources.pools=" + pool, "--set", "sidecar.hcaResource=second.example/hca",
-                        "--set", "config.resources.queueMemory.enabled=false"):
-        name = wait_until(lambda: second_plugin(purser, namespace), "there is a pod", 30)["metadata"]["name"]
-        pod = purser.await_pod(name, namespace)
-        log = purser.logs(name, namespace, "device-plugin")
-        for word in ("no RDMA device of this node is selected by the pool", "second.example/hca", "rxe0"):
-            assert word in log, log
-        code, text = readiness(purser, pod)
-        assert code == 200 and "second.example/hca: ready, 0 units" in text, text
-        assert purser.the_node()["status"]["allocatable"].get("second.example/hca", "0") == "0"
-        assert purser.resources() == RESOURCES
-    assert is_unharmed(purser, neighbourhood)
+def the_same_resources_end(cluster, namespace):
+    def ended():
+        pod = second_plugin(cluster, namespace)
+        statuses = pod["status"].get("containerStatuses") if pod else None
+        return last_end(statuses[0]) if statuses else None
+
+    end = wait_until(ended, "the second plugin has ended", 300)
+    assert end["exitCode"] == 1
+    for word in ("another device plugin serves rdma/hca on this node", "purser-rdma_hca-", "uninstall one of them"):
+        assert word in end["message"], end["message"]
+    wait_until(lambda: cluster.events(namespace, type="Warning", reason="BackOff"), "an event says that it is started again and again", 300)
+    assert not second_plugin(cluster, namespace)["status"]["containerStatuses"][0]["ready"]
+    assert cluster.resources() == RESOURCES
+
+
+def a_pool_that_selects_no_device_advertises_none_and_says_so(cluster, namespace):
+    name = wait_until(lambda: second_plugin(cluster, namespace), "there is a pod", 30)["metadata"]["name"]
+    pod = cluster.await_pod(name, namespace)
+    log = cluster.logs(name, namespace, "device-plugin")
+    for word in ("no RDMA device of this node is selected by the pool", "second.example/hca", "rxe0"):
+        assert word in log, log
+    code, text = readiness(cluster, pod)
+    assert code == 200 and "second.example/hca: ready, 0 units" in text, text
+    assert cluster.the_node()["status"]["allocatable"].get("second.example/hca", "0") == "0"
+    assert cluster.resources() == RESOURCES
 
 
 def config_map(cluster):

@@ -6,7 +6,7 @@ import node
 import pods
 from kube import PURSER_NAMESPACE, RESOURCES, wait_until
 
-# Run by test_data.py and test_contrast.py.
+# Run by test_data.py, test_contrast.py and test_prometheus.py.
 OTHERS = {"ping-pair", "ping-pair-host-network", "queue-hungry-with-purser", "queue-hungry-without-purser", "sidecar-snippet"}
 
 

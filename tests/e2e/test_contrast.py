@@ -3,9 +3,8 @@
 
 import conftest
 import contrast
-import examples
 from contrast import MIB
-from kube import total, wait_until
+from kube import total
 
 BUDGET = 300 * MIB
 
@@ -14,23 +13,9 @@ def out_of_memory_kills(cluster):
     return int(cluster.node("awk '$1 == \"oom_kill\" { print $2 }' /proc/vmstat"))
 
 
-def with_snippet(cluster, namespace):
-    """The pod of the snippet's Deployment, whose application holds eight queue pairs; beside it the neighbour."""
-    cluster.kubectl("apply", "--namespace", namespace, "-f", examples.DIRECTORY / "sidecar-snippet.yaml")
-    cluster.apply(contrast.neighbour(), namespace=namespace)
-    wait_until(lambda: cluster.get("deployment", "rdma-app", "--namespace", namespace)["status"].get("readyReplicas"),
-               "the snippet's Deployment is ready", 300)
-    name = cluster.get("pods", "--namespace", namespace, "-l", "app=rdma-app")["items"][0]["metadata"]["name"]
-    wait_until(lambda: total(cluster.sidecar_metrics(name, namespace), "purser_queue_pairs") == 8,
-               "the snippet's application has its queue pairs", 60)
-    return name
-
-
 def test_with_purser_the_application_is_refused_at_its_budget_and_goes_on(purser, namespace, record_property):
-    """300 MiB of the node's memory, then the refusal; the application keeps what it has, and its neighbours notice nothing."""
-    conftest.await_quiet(purser)
-    kills, areas = out_of_memory_kills(purser), purser.queue_areas()
-    snippet = with_snippet(purser, namespace)
+    """300 MiB of the node's memory, then the refusal; the application keeps what it has, and its neighbour notices nothing."""
+    kills = out_of_memory_kills(purser)
     samples, printed = contrast.with_purser(purser, namespace)
     hungry = "queue-hungry-with-purser"
     for words in ("refused: more queue memory than the budget has left", "send ring", "budget", f"{BUDGET:,}", "bound: plugin",
@@ -55,18 +40,12 @@ def test_with_purser_the_application_is_refused_at_its_budget_and_goes_on(purser
     assert "* " in shown and "plugin" in shown, shown
     assert purser.execute(hungry, namespace, "application", "purser", "qp", "create", "--send-wr", "16", "--detach").returncode == 0
 
-    for name in (hungry, snippet, "innocent-neighbour"):
+    for name in (hungry, "innocent-neighbour"):
         status = purser.pod(name, namespace)["status"]
         for container in status.get("initContainerStatuses", []) + status["containerStatuses"]:
             assert "running" in container["state"] and container["restartCount"] == 0, name
-    assert total(purser.sidecar_metrics(snippet, namespace), "purser_queue_pairs") == 8
     assert out_of_memory_kills(purser) == kills
     assert purser.warnings(namespace) == []
-
-    # With the pods their queues are gone.
-    purser.kubectl("delete", "deployment", "--all", "--namespace", namespace)
-    purser.kubectl("delete", "pod", "--all", "--namespace", namespace, "--now", "--wait", "--timeout=300s", timeout=330)
-    wait_until(lambda: purser.queue_areas() == areas, "the node has its memory back", 10)
 
 
 def test_without_purser_the_neighbour_dies_while_the_kubelets_figure_does_not_move(purser, namespace):

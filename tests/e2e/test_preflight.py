@@ -3,8 +3,10 @@
 
 import re
 
+import pytest
 import yaml
 
+import conftest
 import pods
 from kube import ROOT
 
@@ -29,21 +31,32 @@ def documented():
 
 
 def pod_with_preflight(name):
+    """Whose workload is the ConfigMap of its name."""
     pod = pods.sidecar_pod(name)
     example = documented()
     preflight = example["initContainers"][0]
     preflight.update(imagePullPolicy="Never", securityContext=pods.sidecar_of(pod)["securityContext"])
     pod["spec"]["initContainers"].insert(0, preflight)
+    for volume in example["volumes"]:
+        volume["configMap"]["name"] = name
     pod["spec"]["volumes"] += example["volumes"]
     return pod
 
 
-def workload(text):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "workload"}, "data": {"workload.yaml": text}}
+def workload(name, text):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"workload.yaml": text}}
+
+
+@pytest.fixture(scope="module")
+def namespace(purser):
+    """One with the pods of both tests, which start together."""
+    with conftest.a_namespace(purser, "preflight") as name:
+        for pod, text in (("fits", FITS), ("refused", REFUSED)):
+            purser.apply(workload(pod, text), pod_with_preflight(pod), namespace=name)
+        yield name
 
 
 def test_a_pod_whose_queues_will_be_had_starts(purser, namespace):
-    purser.apply(workload(FITS), pod_with_preflight("fits"), namespace=namespace)
     status = purser.await_pod("fits", namespace)["status"]
     log = purser.logs("fits", namespace, "preflight")
     assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0, log
@@ -57,7 +70,6 @@ def test_a_pod_whose_queues_will_be_had_starts(purser, namespace):
 
 
 def test_a_pod_whose_queues_are_refused_does_not_start(purser, namespace):
-    purser.apply(workload(REFUSED), pod_with_preflight("refused"), namespace=namespace)
     status = purser.await_pod("refused", namespace, "Failed")["status"]
     log = purser.logs("refused", namespace, "preflight")
     preflight, sidecar = status["initContainerStatuses"]

@@ -4,6 +4,7 @@
 import pytest
 
 import conftest
+import examples
 import pods
 from kube import ROOT, wait_until
 from prometheus import Prometheus, promtool
@@ -46,6 +47,8 @@ def test_prometheus_answers_every_query_of_the_dashboard(purser, prometheus, nam
 
     wait_until(lambda: up("purser-device-plugin", node=node), "the plugin is scraped", 180)
     purser.apply(pods.sidecar_pod("app"), namespace=namespace)
+    # As users copy it.
+    purser.kubectl("apply", "--namespace", namespace, "-f", examples.DIRECTORY / "sidecar-snippet.yaml")
     purser.await_pod("app", namespace)
     own = {"namespace": namespace, "pod": "app"}
     wait_until(lambda: up("purser-sidecar", node=node, container="purser-sidecar", **own), "the sidecar is scraped", 180)
@@ -65,6 +68,8 @@ def test_prometheus_answers_every_query_of_the_dashboard(purser, prometheus, nam
                        f'purser_completions_total{{{pod},status="SUCCESS"}}',
                        f'purser_posts_total{{{pod}}}', f'purser_queue_memory_bytes{{{pod},charged_to="node"}}'):
         wait_until(lambda expression=expression: sum(number for _, number in prometheus.query(expression)) > 0, expression, 60)
+    snippet = f'sum(purser_queue_pairs{{namespace="{namespace}",pod=~"rdma-app-.*"}})'
+    wait_until(lambda: prometheus.query(snippet + " == 8"), "the application of the snippet's Deployment has its eight queue pairs", 180)
     assert prometheus.query(f'purser_queue_memory_budget_bytes{{{pod},source="plugin"}}')[0][1] == 64 * 2**20
     capacity = {metric["resource"]: count for metric, count in prometheus.query("purser_device_plugin_capacity")}
     assert capacity == {"rdma/hca": 100, "rdma/wqe-mib": 1024}
