@@ -51,6 +51,10 @@ absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(
 }
 
 void Broker::GiveBack() {
+  (void)giver_.Run([this] { GiveBackNow(); });
+}
+
+void Broker::GiveBackNow() {
   const uint64_t bytes = queue_pairs_->GiveBack();
   malloc_trim(0);
   if (bytes == 0) return;

@@ -66,7 +66,8 @@ class Broker {
   // the broker's own thread.
   void Detach(const std::string& client_id);
 
-  // Gives back what is in no use, of queues and of the sidecar's own memory.
+  // Gives back what is in no use, of queues and of the sidecar's own memory; on
+  // a thread of the broker's own, soon, unless it does so already.
   void GiveBack();
   // Tells all clients.
   void PressureChanged(PressureScope scope, const Pressure& pressure);
@@ -89,6 +90,7 @@ class Broker {
   Broker(std::vector<Device*> devices, Counters& counters,
          uint64_t max_clients);
   void DeviceLost(const Device& device, const std::string& why);
+  void GiveBackNow();
   void Tell(const ClientEvent& event);
 
   const std::vector<Device*> devices_;
@@ -106,6 +108,8 @@ class Broker {
   // One thread: what a client held takes a system call an object to destroy,
   // for which gRPC's threads should not wait.
   Workers reaper_{1, SIZE_MAX};
+  // A device may not answer when it is to make a queue smaller.
+  Workers giver_{1, 1};
   std::vector<std::unique_ptr<DeviceWatch>> watches_;
 };
 

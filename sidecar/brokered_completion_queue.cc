@@ -44,6 +44,11 @@ uint32_t BrokeredCompletionQueue::cqe() const {
   return cq_ == nullptr ? 0 : static_cast<uint32_t>(cq_->cqe);
 }
 
+std::shared_ptr<OpenedDevice> BrokeredCompletionQueue::opened() const {
+  std::lock_guard lock(mutex_);
+  return opened_;
+}
+
 absl::Status BrokeredCompletionQueue::Resize(uint32_t cqe) {
   std::lock_guard lock(mutex_);
   return opened_->verbs().ResizeCq(cq_.get(), static_cast<int>(cqe));

@@ -49,6 +49,8 @@ class BrokeredCompletionQueue
 
   ibv_cq* cq() const { return cq_.get(); }
   uint32_t cqe() const;
+  // Null after Close().
+  std::shared_ptr<OpenedDevice> opened() const;
   absl::Status Resize(uint32_t cqe);
 
   // From now on the queue pair's completions go to `work_queue`, which must

@@ -148,14 +148,15 @@ BrokeredQueuePair::Ended BrokeredQueuePair::Destroy(const absl::Status& why) {
   const absl::Status status =
       parts_.room.queue()->DestroyQueuePair(parts_.qp, wakeups);
   if (status.ok()) return {.returned_bytes = Release(parts_)};
-  undestroyed_.Add(facts_.device->name(), "qp", status,
-                   [parts = std::make_shared<Parts>(std::move(parts_))] {
-                     Wakeups woken;
-                     absl::Status again = parts->room.queue()->DestroyQueuePair(
-                         parts->qp, woken);
-                     if (again.ok()) Release(*parts);
-                     return again;
-                   });
+  auto kept = std::make_shared<Parts>(std::move(parts_));
+  const OpenedDevice& opened = *kept->opened;
+  undestroyed_.Add(opened, "qp", status, [parts = std::move(kept)] {
+    Wakeups woken;
+    absl::Status again =
+        parts->room.queue()->DestroyQueuePair(parts->qp, woken);
+    if (again.ok()) Release(*parts);
+    return again;
+  });
   return {.not_yet_destroyed = true};
 }
 

@@ -103,7 +103,7 @@ BrokeredSharedReceiveQueue::Ended BrokeredSharedReceiveQueue::End(
   const uint64_t bytes = parts->lease.charge().total();
   const absl::Status status = rdma::Destroy(parts->srq);
   if (status.ok()) return {.returned_bytes = bytes};
-  undestroyed.Add(facts_.device->name(), "srq", status,
+  undestroyed.Add(*parts->opened, "srq", status,
                   [parts] { return rdma::Destroy(parts->srq); });
   return {.not_yet_destroyed = true};
 }

@@ -13,12 +13,13 @@ namespace {
 
 // Ends a completion queue and its lease; the bytes that returned.
 uint64_t End(std::shared_ptr<BrokeredCompletionQueue> queue, Lease lease,
-             const std::string& device, Undestroyed& undestroyed) {
+             Undestroyed& undestroyed) {
   const uint64_t bytes = lease.charge().total();
   const absl::Status status = queue->Close();
   if (status.ok()) return bytes;
   auto kept = std::make_shared<Lease>(std::move(lease));
-  undestroyed.Add(device, "cq", status,
+  const std::shared_ptr<OpenedDevice> opened = queue->opened();
+  undestroyed.Add(*opened, "cq", status,
                   [queue = std::move(queue), kept = std::move(kept)] {
                     return queue->Close();
                   });
@@ -29,10 +30,6 @@ absl::Status Outgrown() {
   return absl::ResourceExhaustedError(
       "the completion queue is larger than the memory model predicted, and "
       "what it takes more does not fit the budget");
-}
-
-std::string DeviceName(const BrokeredCompletionQueue& queue) {
-  return queue.cq()->context->device->name;
 }
 
 }  // namespace
@@ -66,9 +63,8 @@ uint64_t CompletionRoom::Release() {
         std::exchange(set_, nullptr);
     return set->Release(*this);
   }
-  const std::string device = DeviceName(*queue_);
   return End(std::exchange(queue_, nullptr), std::exchange(lease_, Lease()),
-             device, *undestroyed_);
+             *undestroyed_);
 }
 
 CompletionQueueSet::CompletionQueueSet(Facts facts,
@@ -111,8 +107,7 @@ absl::StatusOr<CompletionRoom> CompletionQueueSet::Room(
     added->memory = ActualCompletionQueue(*facts_.device, choice, added->cqe);
     added->lease = grant.lease.Split(ToLedger(choice.growth));
     if (!added->lease.Commit(ToLedger(added->memory.total()))) {
-      End(std::move(queue), std::move(added->lease), facts_.device->name,
-          undestroyed_);
+      End(std::move(queue), std::move(added->lease), undestroyed_);
       return Outgrown();
     }
     added->queue = std::move(queue);
@@ -138,29 +133,26 @@ absl::StatusOr<CompletionRoom> CompletionQueueSet::Room(
 absl::Status CompletionQueueSet::Resize(Shared& shared,
                                         const CompletionChoice& choice,
                                         Lease growth) {
-  const ledger::Charge before = shared.lease.charge();
-  const ledger::Charge after = ToLedger(choice.memory.total());
-  shared.lease.Absorb(std::move(growth));
-  if (!shared.lease.Commit({.container = before.container + after.container,
-                            .node = before.node + after.node})) {
-    (void)shared.lease.Commit(before);
+  const bool grows = choice.cqe > shared.cqe;
+  // The smaller of the two, for the while in which both are there; of what is
+  // promised to nobody else. To give back, it is done without.
+  const std::optional<Lease> meanwhile = shared.lease.Beside(
+      grows ? shared.lease.charge() : ToLedger(choice.memory.total()));
+  if (grows && !meanwhile)
     return absl::ResourceExhaustedError(
         "no room in the budget for the moment in which the completion queue is "
         "resized, when the old one and the new one are there");
-  }
   absl::Status status = shared.queue->Resize(choice.cqe);
   const uint32_t cqe = shared.queue->cqe();
   queue_memory::QueueMemory memory = shared.memory;
   if (status.ok()) {
+    shared.lease.Absorb(std::move(growth));
     memory = ActualCompletionQueue(*facts_.device, choice, cqe);
     // It stays as large as it is, charged as predicted, and is let alone.
     if (!shared.lease.Commit(ToLedger(memory.total()))) {
       memory = choice.memory;
-      (void)shared.lease.Commit(after);
       status = Outgrown();
     }
-  } else {
-    (void)shared.lease.Commit(before);
   }
   // For want of memory it may do later what it refuses now.
   const bool resizable = status.ok() || rdma::ErrnoOf(status) == ENOMEM;
@@ -209,8 +201,7 @@ uint64_t CompletionQueueSet::Release(CompletionRoom& room) {
     ended = std::move(*found);
     queues_.erase(found);
   }
-  return End(std::move(ended->queue), std::move(ended->lease),
-             facts_.device->name, undestroyed_);
+  return End(std::move(ended->queue), std::move(ended->lease), undestroyed_);
 }
 
 std::vector<SharedCompletionQueueState> CompletionQueueSet::State() const {

@@ -125,7 +125,8 @@ class CompletionQueueSet
     std::map<uint64_t, uint32_t> receives;  // users, by shared receive queue
   };
   // To the choice's size; `growth`: what was reserved for it. Charged for both
-  // queues meanwhile. ResourceExhausted: there is no room for that.
+  // queues meanwhile. ResourceExhausted: there is no room for that; what makes
+  // it smaller is done all the same.
   absl::Status Resize(Shared& shared, const CompletionChoice& choice,
                       Lease growth);
   uint64_t Release(CompletionRoom& room);

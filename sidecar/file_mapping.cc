@@ -66,13 +66,18 @@ absl::Status CheckRange(const base::FileDescriptor& file,
                     name, size, offset, length));
   // Pages that do not exist yet would be charged to this process.
   const uint64_t allocated = static_cast<uint64_t>(status.st_blocks) * 512;
-  if (allocated < offset + length)
-    return absl::FailedPreconditionError(fmt::format(
-        "{} has holes: {} bytes of it are allocated, offset {} + length {} are "
-        "to be registered; allocate it first (posix_fallocate), so that its "
-        "pages are charged to your container and not to the sidecar's",
-        name, allocated, offset, length));
-  return absl::OkStatus();
+  if (allocated >= size) return absl::OkStatus();
+  // In a file that has holes the range may be between them. (What tmpfs has
+  // allocated and nobody has written counts as a hole then.)
+  const off_t hole = lseek(file.get(), static_cast<off_t>(offset), SEEK_HOLE);
+  if (allocated >= length && hole >= 0 &&
+      static_cast<uint64_t>(hole) >= offset + length)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "{} has holes: {} bytes of its {} are allocated, offset {} + length {} "
+      "are to be registered; allocate all of it first (posix_fallocate), so "
+      "that its pages are charged to your container and not to the sidecar's",
+      name, allocated, size, offset, length));
 }
 
 }  // namespace

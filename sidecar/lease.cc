@@ -36,6 +36,13 @@ bool Lease::Commit(ledger::Charge actual) {
   return true;
 }
 
+std::optional<Lease> Lease::Beside(ledger::Charge charge) const {
+  if (account_ == nullptr ||
+      !account_->accounts->Reserve(*account_, charge, Held::kQueue).ok())
+    return std::nullopt;
+  return Lease(account_, charge, Held::kQueue);
+}
+
 Lease Lease::Split(ledger::Charge part) {
   if (account_ == nullptr) return {};
   part.container = std::min(part.container, charge_.container);

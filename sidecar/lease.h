@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "ledger/ledger.h"
 #include "sidecar/accounts.h"
@@ -25,6 +26,8 @@ class Lease {
   // To what was really allocated. False: that does not fit; the lease stays as
   // it was and the caller must destroy the object.
   [[nodiscard]] bool Commit(ledger::Charge actual);
+  // Another of the same owner, for a queue; nullopt where that is refused.
+  std::optional<Lease> Beside(ledger::Charge charge) const;
   // A part of it, at most all, for a queue beside the queue pair.
   Lease Split(ledger::Charge part);
   // Takes over what another of the same owner holds for a queue.

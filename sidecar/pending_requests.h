@@ -22,8 +22,8 @@ class PendingRequests {
   // The wr_id to give to the device. The table grows to the most that were ever
   // outstanding at once, 8 bytes each, and allocates nothing after that.
   uint64_t Add(Request request);
-  // What was added under `key`, which ends; nothing for a key that is not
-  // outstanding.
+  // What was added under `key`, which ends; nothing for a key that Clear()
+  // ended. Once for each key.
   std::optional<Request> Take(uint64_t key);
   // Whether a key, of any table, is a receive's.
   static bool IsReceive(uint64_t key) { return key >> 63 != 0; }

@@ -40,6 +40,11 @@ ibv_qp_cap CapOf(const queue_memory::QueuePairRequest& request) {
           .max_inline_data = request.max_inline_data};
 }
 
+bool IsWantOfMemory(RefusalReason reason) {
+  return reason == RefusalReason::kBudget ||
+         reason == RefusalReason::kClassShare;
+}
+
 bool IsZero(const ibv_qp_cap& cap) {
   return cap.max_send_wr == 0 && cap.max_recv_wr == 0 &&
          cap.max_send_sge == 0 && cap.max_recv_sge == 0 &&
@@ -173,6 +178,7 @@ std::optional<QueuePairs::CreateResult> QueuePairs::AdmitWithRoom(
         *opened);
     hold = set->Hold();
   }
+  std::optional<Refusal> first;
   for (bool may_grow = true;; may_grow = false) {
     const CompletionOffer offer =
         own ? CompletionOffer{.extra_slots = receives.slots}
@@ -180,8 +186,15 @@ std::optional<QueuePairs::CreateResult> QueuePairs::AdmitWithRoom(
     std::variant<Grant, Refusal> admitted =
         admission_.AdmitAtLeast(traits, making.shape.request, least,
                                 making.live_before, *making.facts.owner, offer);
-    if (Refusal* refusal = std::get_if<Refusal>(&admitted))
-      return CreateResult(std::move(*refusal));
+    if (Refusal* refusal = std::get_if<Refusal>(&admitted)) {
+      if (first) return CreateResult(*std::move(first));
+      // A further one may cost less than the growth of one that is there.
+      if (!may_grow || offer.kind != CompletionOffer::Kind::kShared ||
+          offer.shared.empty() || !IsWantOfMemory(refusal->reason))
+        return CreateResult(std::move(*refusal));
+      first = std::move(*refusal);
+      continue;
+    }
     making.grant = std::get<Grant>(std::move(admitted));
     absl::StatusOr<CompletionRoom> room =
         making.grant->completion.kind == CompletionChoice::Kind::kOwn

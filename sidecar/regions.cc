@@ -80,7 +80,7 @@ void Regions::End(Region* region, Undestroyed& undestroyed) {
   const std::shared_ptr<Region> ended(region);
   const absl::Status status = rdma::Destroy(ended->mr);
   if (!status.ok())
-    undestroyed.Add(ended->device->name(), "mr", status,
+    undestroyed.Add(*ended->device, "mr", status,
                     [ended] { return rdma::Destroy(ended->mr); });
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/logging.h"
 #include "rdma/verbs.h"
+#include "sidecar/opened_device.h"
 
 namespace purser::sidecar {
 
@@ -21,15 +22,27 @@ Undestroyed::~Undestroyed() {
   LetGo(nullptr);
 }
 
-void Undestroyed::Add(const std::string& device, const std::string& object,
+void Undestroyed::Add(const OpenedDevice& opened, const std::string& object,
                       const absl::Status& why, Attempt attempt) {
+  const std::string device =
+      opened.name();  // `attempt` may hold the last of it
   counters_.destroy_failures.Add(object, rdma::ErrnoName(rdma::ErrnoOf(why)));
+  {
+    std::lock_guard lock(mutex_);
+    // GiveUp() comes after it was marked, and sees what is here by then.
+    if (!opened.lost()) {
+      entries_.push_back({device, object, std::move(attempt)});
+      attempt = nullptr;
+      changed_.notify_all();
+    }
+  }
+  const bool kept = attempt == nullptr;
   base::LogError(
-      "RDMA object not destroyed: it stays charged and is tried again",
+      kept ? "RDMA object not destroyed: it stays charged and is tried again"
+           : "RDMA object of a lost device not destroyed: it is tried once "
+             "more, else the kernel does it when the device is closed",
       {{"device", device}, {"object", object}, {"status", why}});
-  std::lock_guard lock(mutex_);
-  entries_.push_back({device, object, std::move(attempt)});
-  changed_.notify_all();
+  if (!kept) (void)attempt();
 }
 
 void Undestroyed::Run(std::stop_token stop) {

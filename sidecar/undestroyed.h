@@ -23,6 +23,8 @@
 
 namespace purser::sidecar {
 
+class OpenedDevice;
+
 class Undestroyed {
  public:
   // Destroys it; OK once it is gone. What it owns returns when it is itself
@@ -36,11 +38,12 @@ class Undestroyed {
   ~Undestroyed();
 
   // `object`: "qp", "cq", "srq", "mr". `why`: what its destruction failed with,
-  // to be counted and logged.
-  void Add(const std::string& device, const std::string& object,
+  // to be counted and logged. Tries once more and lets go where the device is
+  // lost.
+  void Add(const OpenedDevice& opened, const std::string& object,
            const absl::Status& why, Attempt attempt);
-  // The device is lost: tries once more and lets go, so that it can be closed,
-  // with which the kernel ends all that is on it.
+  // The device is lost, and marked so: tries once more and lets go, so that it
+  // can be closed, with which the kernel ends all that is on it.
   void GiveUp(const std::string& device);
   Counts counts() const;
 

@@ -85,8 +85,10 @@ struct VerbsFabric;
 std::shared_ptr<VerbsFabric> NewFabric();
 
 enum class Removal {
-  kDisassociate,  // hardware: DEVICE_FATAL, then EIO from every call
-  kZombie,        // soft-RoCE: gone by name, what is open goes on working
+  // Hardware: DEVICE_FATAL, then EIO from every call but those that destroy
+  // (with RDMAV_ALLOW_DISASSOC_DESTROY, which the sidecar sets).
+  kDisassociate,
+  kZombie,  // soft-RoCE: gone by name, what is open goes on working
 };
 
 class FakeVerbs final : public rdma::Verbs {

@@ -75,8 +75,12 @@ int main(int argc, char** argv) {
   if (argc < 3 || argc > 5) return 2;
   const int keep = argc == 5 ? std::atoi(argv[4]) : -1;
   for (;;) {
-    auto stub = purser::v1::Sidecar::NewStub(grpc::CreateChannel(
-        std::string("unix:") + argv[1], grpc::InsecureChannelCredentials()));
+    // Not the backoff of the channel before.
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    auto stub = purser::v1::Sidecar::NewStub(
+        grpc::CreateCustomChannel(std::string("unix:") + argv[1],
+                                  grpc::InsecureChannelCredentials(), own));
     const int code = Hold(stub.get(), std::atoi(argv[2]), keep);
     if (argc != 4) return code;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

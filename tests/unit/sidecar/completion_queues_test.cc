@@ -277,6 +277,36 @@ TEST_P(CompletionQueueGiveBackTest, NothingThatIsInUseIsGivenBack) {
 INSTANTIATE_TEST_SUITE_P(Devices, CompletionQueueGiveBackTest,
                          ::testing::Values(0, 1));
 
+// Then it is needed most.
+TEST_F(CompletionQueuesTest, ItIsGivenBackWhereMoreIsInUseThanTheBudget) {
+  std::vector<QueuePair> queue_pairs;
+  for (int i = 0; i < 20; ++i) queue_pairs.push_back(Create(Request()));
+  for (size_t i = 2; i < queue_pairs.size(); ++i)
+    ASSERT_TRUE(Destroy(queue_pairs[i]));
+  const uint64_t held = sidecar_.held_bytes();
+  BudgetInputs inputs;
+  inputs.explicit_bytes = held / 2;
+  sidecar_.admission().SetBudget(DetermineBudget(inputs).value());
+  const uint64_t returned = sidecar_.queue_pairs().GiveBack();
+  EXPECT_GT(returned, 0u);
+  EXPECT_EQ(sidecar_.held_bytes(), held - returned);
+  EXPECT_EQ(sidecar_.held_bytes(), Accounted());
+}
+
+// The growth of one that is there costs more than a further one.
+TEST_F(CompletionQueuesTest, AFurtherOneIsMadeWhereThereIsNoRoomForGrowth) {
+  for (int i = 0; i < 20; ++i) Create(Request());
+  ASSERT_EQ(Shared().size(), 1u);
+  const uint64_t queue = Shared()[0].memory.total().total();
+  BudgetInputs inputs;
+  inputs.explicit_bytes = sidecar_.held_bytes() + queue;
+  sidecar_.admission().SetBudget(DetermineBudget(inputs).value());
+  // Until it would have to grow.
+  while (Shared().size() == 1) Create(Request());
+  EXPECT_EQ(Shared()[0].memory.total().total(), queue);
+  EXPECT_EQ(sidecar_.held_bytes(), Accounted());
+}
+
 TEST_F(CompletionQueuesTest, WhatTheDeviceDoesNotMakeSmallerStays) {
   std::vector<QueuePair> queue_pairs;
   for (int i = 0; i < 10; ++i) queue_pairs.push_back(Create(Request()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sidecar/regions.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,6 +145,28 @@ TEST_F(RegionsTest, HolesWouldBeChargedToTheSidecar) {
   const absl::Status status = Refused(request);
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(Text(status), HasSubstr("posix_fallocate"));
+}
+
+// What is allocated elsewhere in the file does not stand for the range.
+TEST_F(RegionsTest, AFileWithHolesIsTakenWhereItHasNone) {
+  const std::string path = sidecar_.tree().path("volume/half");
+  sidecar_.tree().Write("volume/half", "");
+  ASSERT_EQ(truncate(path.c_str(), 64 * kPage), 0);
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const std::string data(32 * kPage, 'x');
+  ASSERT_EQ(pwrite(file, data.data(), data.size(), 32 * kPage),
+            static_cast<ssize_t>(data.size()));
+  close(file);
+  Regions::Request request = Request();
+  request.path = "half";
+  request.length = 32 * kPage;
+  for (const uint64_t offset : {0, 16}) {
+    request.offset = offset * kPage;
+    const absl::Status status = Refused(request);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  }
+  request.offset = 32 * kPage;
+  EXPECT_TRUE(Register(request).ok());
 }
 
 TEST_F(RegionsTest, ChecksAccessFlags) {

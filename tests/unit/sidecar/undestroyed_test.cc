@@ -128,38 +128,66 @@ TEST_F(UndestroyedTest, ALostDeviceIsLetGoOf) {
   EXPECT_EQ(verbs.Calls("destroy_qp"), 3u);
 }
 
-TEST(UndestroyedEndTest, TriesALastTimeAtTheEnd) {
-  Counters counters;
+class UndestroyedEndTest : public SharingTest {
+ protected:
+  OpenedDevice& opened(size_t index) {
+    return *sidecar_.device(index).Opened().value();
+  }
+
+  Counters counters_;
+  const absl::Status busy_ = rdma::StatusOf(EBUSY, "ibv_destroy");
+};
+
+TEST_F(UndestroyedEndTest, TriesALastTimeAtTheEnd) {
   int tries = 0;
   bool released = false;
   {
-    Undestroyed undestroyed(counters, std::chrono::hours(1));
-    const std::shared_ptr<void> held(&counters,
+    Undestroyed undestroyed(counters_, std::chrono::hours(1));
+    const std::shared_ptr<void> held(&counters_,
                                      [&](void*) { released = true; });
-    undestroyed.Add("rxe0", "qp", rdma::StatusOf(EBUSY, "ibv_destroy_qp"),
-                    [&tries, held] {
-                      ++tries;
-                      return absl::InternalError("never");
-                    });
+    undestroyed.Add(opened(0), "qp", busy_, [&tries, held] {
+      ++tries;
+      return absl::InternalError("never");
+    });
   }
   EXPECT_EQ(tries, 1);
   EXPECT_TRUE(released);
 }
 
 // What one object held may be added by its end.
-TEST(UndestroyedEndTest, WhatIsAddedWhileItLetsGoIsLetGoOfAsWell) {
-  Counters counters;
-  Undestroyed undestroyed(counters, std::chrono::hours(1));
-  const absl::Status busy = rdma::StatusOf(EBUSY, "ibv_destroy");
-  std::shared_ptr<void> held(&counters, [&](void*) {
-    undestroyed.Add("rxe0", "cq", busy, [busy] { return busy; });
+TEST_F(UndestroyedEndTest, WhatIsAddedWhileItLetsGoIsLetGoOfAsWell) {
+  Undestroyed undestroyed(counters_, std::chrono::hours(1));
+  std::shared_ptr<void> held(&counters_, [&](void*) {
+    undestroyed.Add(opened(0), "cq", busy_, [this] { return busy_; });
   });
-  undestroyed.Add("rxe0", "qp", busy, [busy, held] { return busy; });
-  undestroyed.Add("mlx5_0", "qp", busy, [busy] { return busy; });
+  undestroyed.Add(opened(0), "qp", busy_, [this, held] { return busy_; });
+  undestroyed.Add(opened(1), "qp", busy_, [this] { return busy_; });
   held.reset();
   undestroyed.GiveUp("rxe0");
   EXPECT_THAT(undestroyed.counts(),
               ElementsAre(Pair(Pair("mlx5_0", "qp"), 1u)));
+}
+
+// A client's end may come to its objects after all else of the device ended.
+TEST_F(UndestroyedEndTest, WhatComesAfterADevicesLossIsNotKept) {
+  Undestroyed undestroyed(counters_, std::chrono::hours(1));
+  const std::shared_ptr<OpenedDevice> lost =
+      OpenedDevice::Open(sidecar_.verbs(), "rxe0", {.sysfs = "/nonexistent"},
+                         OpenedDevice::Occasion::kStart)
+          .value();
+  lost->SetLost();
+  undestroyed.GiveUp("rxe0");
+  bool released = false;
+  {
+    const std::shared_ptr<void> held(&counters_,
+                                     [&](void*) { released = true; });
+    undestroyed.Add(*lost, "qp", busy_, [this, held] { return busy_; });
+  }
+  EXPECT_TRUE(released);
+  EXPECT_TRUE(undestroyed.counts().empty());
+  EXPECT_EQ(CountOf(counters_.destroy_failures, std::string("qp"),
+                    std::string("EBUSY")),
+            1u);
 }
 
 }  // namespace
