@@ -30,15 +30,29 @@ constexpr const char* kVersion = "0.5.0";
 constexpr std::string_view kVendor = "purser.dev";
 constexpr std::string_view kFileEnd = ".json";
 
-// Of a kind: letters, digits, '-' and '_', with a letter first.
+// With the file's name around it, it is a file's name too.
+constexpr size_t kLongestClass = 120;
+
+// Of a kind: letters, digits, '-' and '_', with a letter first. A prefix has no
+// '_', so the first one stands for the '/'; what else is lost of a resource's
+// name a hash of it makes up for.
 std::string Class(const std::string& resource) {
   std::string text = resource;
+  bool lossy = false;
   for (char& c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-') c = '_';
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' ||
+        c == '_')
+      continue;
+    lossy |= c != '/';
+    c = '_';
   }
-  return std::isalpha(static_cast<unsigned char>(text.front())) != 0
-             ? text
-             : "r" + text;
+  if (std::isalpha(static_cast<unsigned char>(text.front())) == 0) {
+    text = "r" + text;
+    lossy = true;
+  }
+  if (!lossy && text.size() <= kLongestClass) return text;
+  return fmt::format("{}-{:08x}", text.substr(0, kLongestClass),
+                     ResourceHash(resource));
 }
 
 void AddNodes(const std::vector<std::string>& nodes,

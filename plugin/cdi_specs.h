@@ -32,7 +32,8 @@ struct CdiSpec {
   bool operator==(const CdiSpec&) const = default;
 };
 
-// "rdma/hca" -> "purser.dev/rdma_hca".
+// "rdma/hca" -> "purser.dev/rdma_hca", "a.com/hca" ->
+// "purser.dev/a_com_hca-34fca3d8": another for each resource.
 std::string CdiKind(const std::string& resource);
 // Whether a device may be called that in a specification.
 bool IsCdiName(const std::string& name);

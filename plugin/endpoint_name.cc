@@ -52,6 +52,8 @@ uint32_t InstallationHash(std::string_view installation) {
   return Hash(installation);
 }
 
+uint32_t ResourceHash(std::string_view resource) { return Hash(resource); }
+
 std::string ResourcePart(std::string_view resource) {
   std::string part(resource);
   std::replace(part.begin(), part.end(), '/', '_');

@@ -41,6 +41,7 @@ struct EndpointName {
 inline constexpr std::string_view kTemporaryEndpoint = ".purser-";
 
 uint32_t InstallationHash(std::string_view installation);
+uint32_t ResourceHash(std::string_view resource);
 
 // "rdma/hca" -> "rdma_hca", at most 24 characters: a long one is cut, with a
 // hash of it at the end.

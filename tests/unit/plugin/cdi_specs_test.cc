@@ -211,9 +211,42 @@ TEST_F(CdiSpecsTest, WhatCannotBeWrittenIsNotInPlace) {
   EXPECT_EQ(specs_.Collect()[0].metric[0].label[0].value, "rdma/hca");
 }
 
+TEST(CdiNames, AreOfOneResourceEach) {
+  const std::vector<std::string> resources = {"rdma/a_b",
+                                              "rdma.a/b",
+                                              "rdma/a.b",
+                                              "r.dma/a_b",
+                                              "rdma/a-b",
+                                              "3com/hca",
+                                              "r3com/hca",
+                                              "rdma/" + std::string(63, 'a'),
+                                              std::string(240, 'p') + "/a",
+                                              std::string(240, 'p') + "/b"};
+  std::set<std::string> kinds;
+  for (const std::string& resource : resources) kinds.insert(CdiKind(resource));
+  EXPECT_THAT(kinds, SizeIs(resources.size()));
+}
+
+TEST_F(CdiSpecsTest, ResourcesOfAlikeNamesHaveAFileEach) {
+  std::vector<CdiSpec> alike;
+  for (const std::string& resource :
+       {std::string("rdma/a_b"), std::string("rdma.a/b"),
+        std::string(240, 'p') + "/" + std::string(63, 'a')}) {
+    alike.push_back(Hca({kMlx}));
+    alike.back().resource = resource;
+  }
+  specs_.Refresh(alike);
+  EXPECT_THAT(Files(), SizeIs(3));
+  for (const CdiSpec& spec : alike)
+    EXPECT_TRUE(specs_.InPlace(spec.resource)) << spec.resource;
+}
+
 TEST(CdiNames, AreWhatRuntimesTake) {
-  EXPECT_EQ(CdiKind("rdma/hca-fast.2"), "purser.dev/rdma_hca-fast_2");
-  EXPECT_EQ(CdiKind("3com.example/a"), "purser.dev/r3com_example_a");
+  EXPECT_EQ(CdiKind("rdma/hca-fast_2"), "purser.dev/rdma_hca-fast_2");
+  EXPECT_THAT(CdiKind("rdma/hca-fast.2"),
+              StartsWith("purser.dev/rdma_hca-fast_2-"));
+  EXPECT_THAT(CdiKind("3com.example/a"),
+              StartsWith("purser.dev/r3com_example_a-"));
   for (const char* good : {"mlx5_0", "0000:3b:00.2", "mlx5_core.sf.4", "a"})
     EXPECT_TRUE(IsCdiName(good)) << good;
   for (const char* bad : {"", "-a", "a-", "a b", "a/b", "ä"})
