@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/file_descriptor.h"
+#include "base/status_macros.h"
 #include "base/strict_yaml.h"
 #include "spdlog/fmt/fmt.h"
 
@@ -29,12 +31,25 @@ absl::Status Unreadable(int error, const std::string& path) {
       fmt::format("{}; {}", std::string(status.message()), advice));
 }
 
+absl::Status CheckRegular(int fd, const std::string& path) {
+  struct stat info = {};
+  if (fstat(fd, &info) != 0) return Unreadable(errno, path);
+  if (S_ISREG(info.st_mode)) return absl::OkStatus();
+  if (S_ISDIR(info.st_mode)) return Unreadable(EISDIR, path);
+  return absl::InvalidArgumentError(fmt::format(
+      "cannot read {}: it is a pipe or a device; name a regular file", path));
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> ReadFile(const std::string& path,
-                                     size_t max_bytes) {
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes,
+                                     FileKind kind) {
+  const bool regular = kind == FileKind::kRegular;
+  // A pipe would else be waited for before it can be told what it is.
+  const FileDescriptor file(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK : 0)));
   if (!file.valid()) return Unreadable(errno, path);
+  if (regular) PURSER_RETURN_IF_ERROR(CheckRegular(file.get(), path));
   std::string content;
   char buffer[4096];
   while (true) {

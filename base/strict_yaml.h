@@ -113,9 +113,15 @@ class StrictYaml {
   std::shared_ptr<YamlDocument> document_;
 };
 
-// Reads a whole file. NotFound, PermissionDenied, … with the path and what to
-// do.
+enum class FileKind {
+  kRegular,
+  kAny,  // a pipe or a terminal too, whose end is waited for
+};
+
+// Reads a whole file. NotFound, PermissionDenied, InvalidArgument (too long, of
+// another kind), … with the path and what to do.
 absl::StatusOr<std::string> ReadFile(const std::string& path,
-                                     size_t max_bytes = kLongestConfig);
+                                     size_t max_bytes = kLongestConfig,
+                                     FileKind kind = FileKind::kRegular);
 
 }  // namespace purser::base

@@ -105,8 +105,9 @@ absl::StatusOr<planner::Workload> WorkloadOf(const WorkloadSource& source) {
     PURSER_ASSIGN_OR_RETURN(workload, OfFlags(source));
   } else {
     const std::string path = source.file == "-" ? "/dev/stdin" : source.file;
-    PURSER_ASSIGN_OR_RETURN(const std::string text,
-                            base::ReadFile(path, planner::kLongestWorkload));
+    PURSER_ASSIGN_OR_RETURN(
+        const std::string text,
+        base::ReadFile(path, planner::kLongestWorkload, base::FileKind::kAny));
     PURSER_ASSIGN_OR_RETURN(workload, planner::ReadWorkload(source.file, text));
   }
   if (source.pods_per_node != 0) workload.pods_per_node = source.pods_per_node;

@@ -22,7 +22,8 @@ using std::chrono::steady_clock;
 // A file that is open for writing can have no read lease. Where leases are not
 // to be had (another owner's file, a network file system) this says no.
 bool IsOpenForWriting(const std::string& path) {
-  const base::FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::FileDescriptor file(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) return false;
   // Who opens it for writing meanwhile breaks the lease, which is told by a
   // signal: by this one, which nobody minds, instead of SIGIO.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/stat.h>
 
+#include <fstream>
 #include <string>
+#include <thread>
 
 #include "base/strict_yaml.h"
 #include "gmock/gmock.h"
@@ -42,8 +44,9 @@ TEST_F(ReadFileTest, RefusesMoreThanTheLimit) {
                                   " is longer than 10 bytes, the most that is "
                                   "read: is it the right file?");
   // Files without end, too.
-  EXPECT_EQ(ReadFile("/dev/zero").status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(ReadFile("/dev/zero", 10, FileKind::kAny).status().message()),
+      HasSubstr("is longer than 10 bytes"));
 }
 
 TEST_F(ReadFileTest, MissingFile) {
@@ -60,6 +63,25 @@ TEST_F(ReadFileTest, Directory) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("Is a directory; name a file in it"));
+}
+
+// Which nobody writes to: it must not be waited for.
+TEST_F(ReadFileTest, APipeIsNoRegularFile) {
+  const std::string path = tree_.path("pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0644), 0);
+  const absl::Status status = ReadFile(path).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "cannot read " + path +
+                ": it is a pipe or a device; name a regular file");
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadFile("/dev/zero").status()));
+}
+
+TEST_F(ReadFileTest, APipeIsReadToItsEndWhereThatIsAskedFor) {
+  const std::string path = tree_.path("pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0644), 0);
+  std::jthread writer([&] { std::ofstream(path) << "a: 1\n"; });
+  EXPECT_EQ(*ReadFile(path, 10, FileKind::kAny), "a: 1\n");
 }
 
 TEST_F(ReadFileTest, ForbiddenFile) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -74,6 +75,18 @@ TEST_F(ConfigFileTest, ABadFileIsToldAtTheStart) {
   EXPECT_TRUE(absl::IsNotFound(ConfigFile::Open(flags).status()));
   flags.config = "";
   flags.kubelet_root_dir = "relative";
+  EXPECT_TRUE(absl::IsInvalidArgument(ConfigFile::Open(flags).status()));
+}
+
+TEST_F(ConfigFileTest, APipeInItsPlaceIsRefusedNotWaitedFor) {
+  tree_.Write("c.yaml", Pool("a"));
+  const auto file = Open("c.yaml");
+  ASSERT_NE(file, nullptr);
+  tree_.Remove("c.yaml");
+  ASSERT_EQ(mkfifo(tree_.path("c.yaml").c_str(), 0644), 0);
+  EXPECT_THAT(PoolOf(Next(*file)), HasSubstr("name a regular file"));
+  Flags flags;
+  flags.config = tree_.path("c.yaml");
   EXPECT_TRUE(absl::IsInvalidArgument(ConfigFile::Open(flags).status()));
 }
 
