@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/status_macros.h"
 #include "base/utf8.h"
 #include "spdlog/fmt/fmt.h"
 
@@ -67,6 +68,10 @@ std::optional<SocketAddress> ToSocketAddress(const std::string& host,
   return std::nullopt;
 }
 
+std::string AnyIfEmpty(const std::string& host) {
+  return host.empty() ? "::" : host;
+}
+
 absl::Status Refused(int error, const std::string& address,
                      std::string_view call) {
   if (error == EADDRINUSE)
@@ -105,17 +110,21 @@ absl::StatusOr<TcpListener> Bind(const SocketAddress& to,
 
 }  // namespace
 
-absl::StatusOr<TcpListener> ListenTcp(const std::string& address) {
+absl::Status CheckTcpAddress(const std::string& address) {
   const std::optional<HostPort> parsed = SplitAddress(address);
-  std::optional<SocketAddress> to;
-  if (parsed.has_value())
-    to = ToSocketAddress(parsed->host.empty() ? "::" : parsed->host,
-                         parsed->port);
-  if (!to.has_value())
-    return absl::InvalidArgumentError(fmt::format(
-        "address {} is malformed: write IP:PORT, [IPv6]:PORT or :PORT (all "
-        "addresses) with a port from 0 to 65535",
-        QuoteForMessage(address)));
+  if (parsed && ToSocketAddress(AnyIfEmpty(parsed->host), parsed->port))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "address {} is malformed: write IP:PORT, [IPv6]:PORT or :PORT (all "
+      "addresses) with a port from 0 to 65535",
+      QuoteForMessage(address)));
+}
+
+absl::StatusOr<TcpListener> ListenTcp(const std::string& address) {
+  PURSER_RETURN_IF_ERROR(CheckTcpAddress(address));
+  const std::optional<HostPort> parsed = SplitAddress(address);
+  const std::optional<SocketAddress> to =
+      ToSocketAddress(AnyIfEmpty(parsed->host), parsed->port);
   absl::StatusOr<TcpListener> listener = Bind(*to, address);
   // ":PORT" stands for all addresses that there are: kernels may lack IPv6.
   if (parsed->host.empty() && !listener.ok() &&

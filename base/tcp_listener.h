@@ -13,6 +13,9 @@ struct TcpListener {
   int port = 0;           // the one bound, when 0 was asked for
 };
 
+// InvalidArgument when the address is malformed; nothing is asked of the
+// machine.
+absl::Status CheckTcpAddress(const std::string& address);
 // `address` as HttpServer::Create takes it. AlreadyExists when the port is
 // taken, InvalidArgument when the address is malformed.
 absl::StatusOr<TcpListener> ListenTcp(const std::string& address);

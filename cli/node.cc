@@ -39,7 +39,7 @@ node_view::NodeView MakeNodeView(const NodeCommand& command,
       .is_ours =
           [prefix =
                command.resource_prefix + "/"](const std::string& resource) {
-            return resource.starts_with(prefix);
+            return prefix == "/" || resource.starts_with(prefix);
           },
       .unit_bytes = node_view::QueueMemoryUnitBytes,
       // The plugin's to say; here nothing is advertised.
@@ -121,7 +121,7 @@ int Node(const NodeCommand& command, Environment& environment) {
   environment.out << (command.output == Output::kJson
                           ? Json(NodeViewMessage(view))
                           : RenderNode(view));
-  return kOk;
+  return SaysWhoHolds(view) ? kOk : kFailure;
 }
 
 }  // namespace purser::cli

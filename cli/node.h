@@ -10,6 +10,9 @@
 
 namespace purser::cli {
 
+// Whether the kernel told who holds queues: where it did not, no holdings are
+// no answer.
+bool SaysWhoHolds(const node_view::View& view);
 std::string RenderNode(const node_view::View& view);
 v1::NodeView NodeViewMessage(const node_view::View& view);
 

@@ -19,7 +19,8 @@ CLI::App* AddNode(CLI::App& app, NodeCommand& node) {
       ->capture_default_str();
   command
       ->add_option("--resource-prefix", node.resource_prefix,
-                   "Allocations shown: of resources with this prefix")
+                   "Allocations shown: of resources with this prefix; '': of "
+                   "all that device plugins have")
       ->capture_default_str();
   command->add_option("--proc-root", node.proc_root, "The host's /proc")
       ->capture_default_str();

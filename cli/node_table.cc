@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "base/utf8.h"
 #include "cli/names.h"
 #include "cli/node.h"
+#include "node_view/sources.h"
 #include "spdlog/fmt/fmt.h"
 
 namespace purser::cli {
@@ -52,7 +54,9 @@ std::string ProcessesText(const Holding& holding) {
 }
 
 std::string HoldingsTable(const View& view) {
-  if (view.holdings.empty()) return "nobody holds an RDMA queue\n";
+  if (view.holdings.empty())
+    return SaysWhoHolds(view) ? "nobody holds an RDMA queue\n"
+                              : "who holds RDMA queues cannot be told\n";
   base::TextTable table("llllrrrr");
   table.Row({"DEVICE", "NAMESPACE", "POD", "CONTAINER", "QPS", "CQS", "NODE",
              "CONTAINER'S", "QUEUE PAIRS", "PROCESSES"});
@@ -111,6 +115,14 @@ std::string Sources(const View& view) {
 }
 
 }  // namespace
+
+bool SaysWhoHolds(const View& view) {
+  return std::any_of(view.sources.begin(), view.sources.end(),
+                     [](const node_view::SourceState& source) {
+                       return source.name == node_view::kNetlink &&
+                              source.reason.empty();
+                     });
+}
 
 std::string RenderNode(const View& view) {
   return HoldingsTable(view) + AllocationsTable(view) + Totals(view) +

@@ -32,9 +32,9 @@ std::vector<Allocation> ReadAllocations(
 }
 
 uint64_t QueueMemoryUnitBytes(std::string_view resource) {
-  constexpr std::string_view kPrefix = "wqe-", kUnit = "mib";
+  constexpr std::string_view kPrefix = "rdma/wqe-", kUnit = "mib";
   constexpr uint64_t kMostMib = 1 << 20;
-  std::string_view name = resource.substr(resource.find('/') + 1);
+  std::string_view name = resource;
   if (!name.starts_with(kPrefix) || !name.ends_with(kUnit)) return 0;
   name.remove_prefix(kPrefix.size());
   name.remove_suffix(kUnit.size());

@@ -28,7 +28,7 @@ SourceReport::SourceReport() {
   for (const char* source :
        {kNetlink, kProcesses, kMappings, kVmallocinfo, kRawContext,
         kContainerNames, kPodResources, kReservedMemory})
-    states_.push_back({source, kNotRead, ""});
+    states_.push_back({source, kNotRead, "what it adds to could not be read"});
 }
 
 SourceState& SourceReport::StateOf(const char* source) {
@@ -39,12 +39,12 @@ SourceState& SourceReport::StateOf(const char* source) {
 
 void SourceReport::Used(const char* source) {
   SourceState& state = StateOf(source);
-  if (state.reason == kNotRead) state.reason.clear();
+  if (state.reason == kNotRead) state = {state.name, "", ""};
 }
 
 void SourceReport::NotNeeded(const char* source) {
   SourceState& state = StateOf(source);
-  if (state.reason == kNotRead) state.reason = "not_needed";
+  if (state.reason == kNotRead) state = {state.name, "not_needed", ""};
 }
 
 void SourceReport::Without(const char* source, const absl::Status& why) {

@@ -95,7 +95,7 @@ bool ByCdi(const CdiSpecs* cdi, const PoolConfig& pool,
            const Devices& devices) {
   return cdi != nullptr && cdi->InPlace(pool.full_name()) &&
          std::all_of(devices.begin(), devices.end(), [](const Device* device) {
-           return IsCdiName(UnitId(device->sysfs));
+           return IsCdiName(StableName(device->sysfs));
          });
 }
 
@@ -104,7 +104,7 @@ CdiSpec PoolCdiSpec(const PoolConfig& pool, const Snapshot& snapshot) {
   CdiSpec spec{.resource = pool.full_name(),
                .shared_nodes = SharedNodes(pool.allocate, members, snapshot)};
   for (const Device* device : members) {
-    const std::string name = UnitId(device->sysfs);
+    const std::string name = StableName(device->sysfs);
     if (IsCdiName(name))
       spec.devices.push_back({name, NodesOf(pool.allocate, device->sysfs)});
   }
@@ -113,9 +113,20 @@ CdiSpec PoolCdiSpec(const PoolConfig& pool, const Snapshot& snapshot) {
 
 }  // namespace
 
-std::string UnitId(const rdma::SysfsDevice& device) {
-  if (!device.function.auxiliary.empty()) return device.function.auxiliary;
+std::string StableName(const rdma::SysfsDevice& device) {
+  const rdma::Function& function = device.function;
+  if (!function.auxiliary.empty()) {
+    return function.index < 0 || device.pci_address.empty()
+               ? function.auxiliary
+               : fmt::format("{}.sf{}", device.pci_address, function.index);
+  }
   return device.pci_address.empty() ? device.name : device.pci_address;
+}
+
+std::string UnitId(const PoolConfig& pool, const rdma::SysfsDevice& device) {
+  return pool.of_sriov_plugin() && !device.function.auxiliary.empty()
+             ? device.function.auxiliary
+             : StableName(device);
 }
 
 void GrantAccess(const PoolConfig& pool, const Devices& devices,
@@ -125,7 +136,7 @@ void GrantAccess(const PoolConfig& pool, const Devices& devices,
   for (const Device* device : devices) {
     if (by_cdi) {
       response->add_cdi_devices()->set_name(fmt::format(
-          "{}={}", CdiKind(pool.full_name()), UnitId(device->sysfs)));
+          "{}={}", CdiKind(pool.full_name()), StableName(device->sysfs)));
     } else {
       AddNodes(NodesOf(pool.allocate, device->sysfs), response);
     }

@@ -13,10 +13,14 @@
 
 namespace purser::plugin {
 
-// A device's id, the same for as long as the hardware is: its PCI address, or,
-// of a sub-function, its name on the auxiliary bus; of soft devices their own
-// name.
-std::string UnitId(const rdma::SysfsDevice& device);
+// A device's name, the same for as long as the hardware is: its PCI address; of
+// a sub-function that of its function and the number that it was made with
+// ("0000:3b:00.0.sf88": its name on the auxiliary bus is another after a
+// reboot); of soft devices their own name.
+std::string StableName(const rdma::SysfsDevice& device);
+// Its id in a pool: that name, but for a sub-function in a pool of the SR-IOV
+// plugin, which knows it by its name on the auxiliary bus.
+std::string UnitId(const PoolConfig& pool, const rdma::SysfsDevice& device);
 
 // Gives a container `devices` of a pool: their nodes, by name where the pool's
 // specification is in place and else one by one, the pool's mounts, and the

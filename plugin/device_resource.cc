@@ -22,7 +22,7 @@ constexpr size_t kBytesBesideId = 2 + 2 + 2 + kUnhealthyWord.size() + 6;
 constexpr size_t kBytesOfNumber = 7;
 
 std::string SharePrefix(const Device& device) {
-  return UnitId(device.sysfs) + "-";
+  return StableName(device.sysfs) + "-";
 }
 
 // Shares that a message of the kubelet's has room for, of each of the devices.
@@ -44,7 +44,7 @@ std::string HcaOf(const PoolConfig& pool, const Device& device) {
   const bool whole = pool.unit == PoolUnit::kDevice;
   return whole && !device.sysfs.function.pf_address.empty()
              ? device.sysfs.function.pf_address
-             : UnitId(device.sysfs);
+             : StableName(device.sysfs);
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Advertisement DeviceResource::Advertise(const Snapshot& snapshot) const {
     const std::string reason = healthy ? "" : Reason(*device);
     const int numa_node = TopologyOf(config_, {device}, snapshot, units);
     if (!shares) {
-      advertisement.named.push_back({.id = UnitId(device->sysfs),
+      advertisement.named.push_back({.id = UnitId(config_, device->sysfs),
                                      .healthy = healthy,
                                      .reason = reason,
                                      .numa_node = numa_node});
@@ -101,10 +101,8 @@ absl::Status DeviceResource::Fits(const Snapshot& snapshot) const {
       "{} shares of each of {} devices make a message of more than the {} "
       "bytes that the kubelet takes; the largest rdmaHcaMax that fits is {}",
       wanted, members.size(), base::FormatCount(kKubeletMaxMessageBytes), most);
-  const bool asked_for =
-      config_.rdma_hca_max && wanted != PoolConfig::kDefaultShares;
-  return asked_for ? absl::InvalidArgumentError(text)
-                   : absl::OutOfRangeError(text);
+  return config_.rdma_hca_max_given ? absl::InvalidArgumentError(text)
+                                    : absl::OutOfRangeError(text);
 }
 
 size_t DeviceResource::IndexOf(const std::string& id,
@@ -113,7 +111,7 @@ size_t DeviceResource::IndexOf(const std::string& id,
       std::find_if(members.begin(), members.end(), [&](const Device* device) {
         return config_.unit == PoolUnit::kDeviceShare
                    ? id.substr(0, id.rfind('-') + 1) == SharePrefix(*device)
-                   : id == UnitId(device->sysfs);
+                   : id == UnitId(config_, device->sysfs);
       });
   return static_cast<size_t>(found - members.begin());
 }

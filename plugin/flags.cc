@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/status_macros.h"
+#include "base/tcp_listener.h"
 
 namespace purser::plugin {
 namespace {
@@ -35,6 +36,15 @@ void AddSwitch(CLI::App& app, const char* name, const char* on, bool* out,
       ->type_name("WHEN");
 }
 
+// An empty path is a variable that was not set, never a wish for the defaults.
+CLI::Validator NamesSomething() {
+  return {[](const std::string& value) -> std::string {
+            return value.empty() ? "is empty: name a path, or leave it out"
+                                 : "";
+          },
+          ""};
+}
+
 void AddHealthFlags(CLI::App& app, Flags& flags) {
   AddSwitch(app, "--events", "auto", &flags.events,
             "auto: learn of changes from the kernel's events, as far as they "
@@ -60,10 +70,12 @@ ParsedFlags ParseFlags(int argc, char** argv, const std::string& version) {
   auto* config =
       app.add_option("--config", flags.config,
                      "Configuration file: YAML, or the JSON of the shared RDMA "
-                     "or the SR-IOV network device plugin");
+                     "or the SR-IOV network device plugin")
+          ->check(NamesSomething());
   app.add_option("--check-config", flags.check_config,
                  "Check this file, print what would be advertised on this "
                  "node, and exit")
+      ->check(NamesSomething())
       ->excludes(config);
   app.add_option("--resource-prefix", flags.parse.sriov_resource_prefix,
                  "Of resources in an SR-IOV plugin's file that have none "
@@ -82,9 +94,11 @@ ParsedFlags ParseFlags(int argc, char** argv, const std::string& version) {
   app.add_option("--log-level", flags.log_level,
                  "debug, info, warn or error (default info)");
   app.add_option("--sysfs-root", flags.sysfs_root,
-                 "Where the node's sysfs is mounted (default /sys)");
+                 "Where the node's sysfs is mounted (default /sys)")
+      ->check(NamesSomething());
   app.add_option("--dev-root", flags.dev_root,
-                 "Where the node's /dev is mounted (default /dev)");
+                 "Where the node's /dev is mounted (default /dev)")
+      ->check(NamesSomething());
   AddHealthFlags(app, flags);
   AddNodeViewFlags(app, flags.node_view);
   try {
@@ -123,7 +137,12 @@ absl::StatusOr<Config> ApplyFlags(const Flags& flags, Config config) {
     PURSER_ASSIGN_OR_RETURN(config.log_level,
                             base::ParseLogLevel(*flags.log_level));
   }
-  if (flags.metrics_address) config.metrics_address = *flags.metrics_address;
+  if (flags.metrics_address) {
+    if (absl::Status s = base::CheckTcpAddress(*flags.metrics_address); !s.ok())
+      return absl::InvalidArgumentError(
+          fmt::format("--metrics-address: {}", std::string(s.message())));
+    config.metrics_address = *flags.metrics_address;
+  }
   if (flags.sysfs_root) config.sysfs_root = *flags.sysfs_root;
   if (flags.dev_root) config.dev_root = *flags.dev_root;
   config.events = flags.events;

@@ -38,8 +38,8 @@ void AssignHeldDevices(const HeldUnits& held,
                        const std::vector<PoolConfig>& pools,
                        Snapshot& snapshot) {
   for (const size_t index : UnassignedElsewhere(snapshot)) {
-    const std::string id = UnitId(snapshot.devices[index].sysfs);
     for (const PoolConfig& pool : pools) {
+      const std::string id = UnitId(pool, snapshot.devices[index].sysfs);
       const auto ids = held.find(pool.full_name());
       const auto members = snapshot.pools.find(pool.full_name());
       // A share of all devices does not tell which.

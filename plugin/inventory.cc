@@ -31,7 +31,19 @@ bool Snapshot::has_complete_device() const {
 
 bool Snapshot::selects_none(const std::string& pool) const {
   const auto found = pools.find(pool);
-  return has_complete_device() && found != pools.end() && found->second.empty();
+  return has_complete_device() && found != pools.end() &&
+         found->second.empty() && contested_devices(pool).empty();
+}
+
+std::string Snapshot::contested_devices(const std::string& pool) const {
+  std::string text;
+  for (const Overlap& overlap : overlaps) {
+    if (overlap.first_pool != pool && overlap.later_pool != pool) continue;
+    text += fmt::format(
+        "{}{} ({})", text.empty() ? "" : ", ", overlap.device,
+        overlap.later_pool == pool ? overlap.first_pool : overlap.later_pool);
+  }
+  return text;
 }
 
 std::string Snapshot::device_names() const {
@@ -91,6 +103,7 @@ absl::StatusOr<std::shared_ptr<const Snapshot>> Inventory::Preview(
   PURSER_RETURN_IF_ERROR(CheckOverlaps(options.overlap, assignment.overlaps));
   auto preview = std::make_shared<Snapshot>(*last);
   preview->pools = std::move(assignment.pools);
+  preview->overlaps = std::move(assignment.overlaps);
   return preview;
 }
 

@@ -55,8 +55,12 @@ struct Snapshot {
   std::vector<const Device*> members(const std::string& pool) const;
 
   bool has_complete_device() const;
-  // Whether the pool goes without a device although there are some.
+  // Whether the pool goes without a device although there are some, and selects
+  // none of them.
   bool selects_none(const std::string& pool) const;
+  // Devices that the pool selects and that others select too, with these: "rxe0
+  // (rdma/a)".
+  std::string contested_devices(const std::string& pool) const;
   std::string device_names() const;  // "mlx5_0,rxe0"
 };
 

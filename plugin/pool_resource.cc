@@ -63,6 +63,13 @@ uint32_t SharesOfGidTables(const std::vector<const Device*>& devices) {
 std::string NoUnitsReason(const std::string& pool, const Snapshot& snapshot) {
   if (!snapshot.has_complete_device())
     return "no usable RDMA device on this node";
+  if (!snapshot.members(pool).empty()) return "";
+  if (const std::string devices = snapshot.contested_devices(pool);
+      !devices.empty())
+    return fmt::format(
+        "all devices that it selects are selected by another pool too, and not "
+        "given to it: {}; narrow the selectors or set resources.overlap",
+        devices);
   if (!snapshot.selects_none(pool)) return "";
   return fmt::format("none of this node's RDMA devices ({}) is selected",
                      snapshot.device_names());

@@ -45,7 +45,7 @@ void SetSriovVariables(const PoolConfig& pool,
   std::string ids;
   Struct all;
   for (const Device* device : devices) {
-    const std::string id = UnitId(device->sysfs);
+    const std::string id = UnitId(pool, device->sysfs);
     ids += (ids.empty() ? "" : ",") + id;
     Struct* info = (*all.mutable_fields())[id].mutable_struct_value();
     Set(info, "generic", "deviceID", id);

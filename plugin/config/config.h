@@ -46,6 +46,7 @@ struct PoolConfig {
   // Shares, of all or of each device. nullopt: as many as the GID tables of its
   // devices have room for.
   std::optional<uint32_t> rdma_hca_max = kDefaultShares;
+  bool rdma_hca_max_given = false;  // that number is the configuration's
   // A device that one of `selectors` takes, and none of `exclude`; no selectors
   // at all take every device.
   std::vector<Selectors> selectors, exclude;
@@ -58,6 +59,10 @@ struct PoolConfig {
   // What containers are told of a device beside its id, by the device's id, or
   // "*" for all; in files of the SR-IOV plugin.
   std::map<std::string, std::map<std::string, std::string>> additional_info;
+  bool of_sriov_plugin() const {
+    return reach == Reach::kSriovNetDevice ||
+           reach == Reach::kSriovAuxNetDevice;
+  }
   // Whether a device that is not healthy makes units unhealthy.
   bool checks_health() const { return health_check.value_or(true); }
   std::string full_name() const {

@@ -20,8 +20,10 @@ bool IsDnsLabel(std::string_view label) {
                      [&](char c) { return edge(c) || c == '-'; });
 }
 
+constexpr size_t kLongestSubdomain = 253;
+
 bool IsDnsSubdomain(std::string_view text) {
-  if (text.empty() || text.size() > 253) return false;
+  if (text.empty() || text.size() > kLongestSubdomain) return false;
   while (true) {
     const size_t dot = text.find('.');
     if (!IsDnsLabel(text.substr(0, dot))) return false;
@@ -59,14 +61,21 @@ absl::Status CheckResourcePrefix(std::string_view prefix) {
         "parts joined by '.', such as rdma or example.com",
         prefix));
   }
-  constexpr std::string_view kOwn = "kubernetes.io";
-  if (prefix == kOwn || (prefix.size() > kOwn.size() &&
-                         prefix.substr(prefix.size() - kOwn.size() - 1) ==
-                             fmt::format(".{}", kOwn))) {
+  // As Kubernetes' IsExtendedResourceName() has it: what is not its own, and
+  // may have "requests." before it, for quotas.
+  constexpr std::string_view kQuota = "requests.";
+  if (prefix.ends_with("kubernetes.io") || prefix.starts_with(kQuota)) {
     return absl::InvalidArgumentError(fmt::format(
         "\"{}\" belongs to Kubernetes, which takes no extended resource under "
         "it; use rdma or a domain of your own",
         prefix));
+  }
+  if (const size_t most = kLongestSubdomain - kQuota.size();
+      prefix.size() > most) {
+    return absl::InvalidArgumentError(fmt::format(
+        "\"{}\" is longer than {} characters, the most that Kubernetes takes "
+        "before an extended resource's name",
+        prefix, most));
   }
   return absl::OkStatus();
 }
@@ -120,8 +129,12 @@ std::string PoolGidIndexVariable(std::string_view prefix,
 }
 
 std::string SriovVariable(std::string_view prefix, std::string_view name) {
-  return fmt::format("PCIDEVICE_{}_{}", VariablePart(prefix),
-                     VariablePart(name));
+  std::string out = fmt::format("PCIDEVICE_{}_{}", prefix, name);
+  for (char& c : out) {
+    if (c == '.') c = '_';
+    if (IsLower(c)) c = static_cast<char>(c - 'a' + 'A');
+  }
+  return out;
 }
 
 }  // namespace purser::plugin

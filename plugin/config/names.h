@@ -37,8 +37,8 @@ std::string PoolDevicesVariable(std::string_view prefix, std::string_view name);
 std::string PoolGidIndexVariable(std::string_view prefix,
                                  std::string_view name);
 
-// The SR-IOV plugin's variable that lists PCI addresses: ("intel.com", "vf") ->
-// "PCIDEVICE_INTEL_COM_VF".
+// The SR-IOV plugin's variable that lists PCI addresses: ("intel.com", "vf-a")
+// -> "PCIDEVICE_INTEL_COM_VF-A"; like that plugin it leaves a '-' as it is.
 std::string SriovVariable(std::string_view prefix, std::string_view name);
 
 }  // namespace purser::plugin

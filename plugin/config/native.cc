@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Purser's own form: strict YAML, `version: v1`.
+#include <set>
+
 #include "base/status_macros.h"
 #include "base/strict_yaml.h"
+#include "base/tcp_listener.h"
 #include "base/utf8.h"
 #include "plugin/config/forms.h"
 #include "plugin/config/native_selectors.h"
@@ -65,6 +68,7 @@ void ReadUnits(base::YamlMap& map, PoolConfig* pool) {
   uint64_t shares = PoolConfig::kDefaultShares;
   map.Uint("rdmaHcaMax", 0, LargestUnitCount(), &shares);
   pool->rdma_hca_max = static_cast<uint32_t>(shares);
+  pool->rdma_hca_max_given = map.Has("rdmaHcaMax");
 }
 
 AllocateOptions ReadAllocate(base::YamlMap map) {
@@ -93,8 +97,13 @@ PoolConfig ReadPool(base::YamlMap& map) {
   pool.exclude = ReadNativeSelectors(map, "exclude");
   if (bool check = true; map.Bool("healthCheck", &check))
     pool.health_check = check;
-  for (base::YamlMap& mount : map.Maps("mounts"))
+  std::set<std::string> places;
+  for (base::YamlMap& mount : map.Maps("mounts")) {
     pool.mounts.push_back(ReadMount(mount));
+    const std::string& place = pool.mounts.back().container_path;
+    if (!place.empty() && !places.insert(place).second)
+      mount.Fault("containerPath", "another mount of the pool has it");
+  }
   return pool;
 }
 
@@ -123,7 +132,7 @@ std::string NameFault(const PoolConfig& pool, PoolNames* names) {
         "{} is a name for the {}", name,
         name.starts_with("rdma/qp") ? "queue pairs" : "queue memory");
   const std::string fault = names->Take(pool);
-  return fault.empty() ? names->TakeVariable(pool) : fault;
+  return fault.empty() ? names->TakeVariables(pool) : fault;
 }
 
 void ReadResources(base::YamlMap map, Config* config) {
@@ -168,7 +177,11 @@ void ReadProcess(base::YamlMap& root, Config* config) {
     }
   }
   ReadCdi(root.Map("cdi"), config);
-  root.String("metricsAddress", &config->metrics_address);
+  if (root.String("metricsAddress", &config->metrics_address)) {
+    if (absl::Status s = base::CheckTcpAddress(config->metrics_address);
+        !s.ok())
+      root.Fault("metricsAddress", std::string(s.message()));
+  }
   if (root.Duration("rescanInterval", &config->rescan_interval) &&
       config->rescan_interval < std::chrono::milliseconds(100)) {
     root.Fault("rescanInterval", "is below 100ms");

@@ -38,9 +38,14 @@ void PeerNames::Take(base::YamlMap& map, PoolConfig* pool) {
   }
   refuse("resourceName", name);
   refuse("resourcePrefix", CheckResourcePrefix(pool->resource_prefix));
+  if (IsCapacityResource(pool->full_name()))
+    map.Warn("resourceName",
+             fmt::format("{} is what queue memory or queue pairs are called, "
+                         "and its units are taken for such; rename it",
+                         pool->full_name()));
   if (const std::string fault = names_.Take(*pool); !fault.empty())
     map.Fault("resourceName", fault);
-  if (const std::string shared = names_.TakeVariable(*pool); !shared.empty())
+  if (const std::string shared = names_.TakeVariables(*pool); !shared.empty())
     map.Warn("resourceName", shared);
 }
 

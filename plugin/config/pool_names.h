@@ -15,9 +15,9 @@ class PoolNames {
   // What is wrong with the pool's resource name beside those before it; "" if
   // nothing.
   std::string Take(const PoolConfig& pool);
-  // The same for the variable, which two resources may share by accident
-  // ("a-b" and "a_b").
-  std::string TakeVariable(const PoolConfig& pool);
+  // The same for the variables that containers find, which two resources may
+  // share by accident ("a-b" and "a_b"); all of them.
+  std::string TakeVariables(const PoolConfig& pool);
 
  private:
   std::set<std::string> resources_;

@@ -103,7 +103,6 @@ void ReadSelectorsOf(base::YamlMap& map, PoolConfig* pool) {
 bool ReadDeviceType(base::YamlMap& map, PoolConfig* pool) {
   std::string type = "netDevice";
   map.String("deviceType", &type);
-  pool->reach = Reach::kSriovNetDevice;
   if (type == "auxNetDevice") pool->reach = Reach::kSriovAuxNetDevice;
   if (type == "netDevice" || type == "auxNetDevice" || type.empty())
     return true;
@@ -122,6 +121,7 @@ PoolConfig ReadPool(base::YamlMap& map, const std::string& default_prefix,
                     PeerNames* names) {
   PoolConfig pool;
   pool.unit = PoolUnit::kDevice;
+  pool.reach = Reach::kSriovNetDevice;
   pool.allocate.issm = true;  // as that plugin does
   pool.resource_name.clear();
   pool.resource_prefix = default_prefix;

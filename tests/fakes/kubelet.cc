@@ -17,6 +17,18 @@ namespace fs = std::filesystem;
 constexpr const char* kCheckpoint = "kubelet_internal_checkpoint";
 constexpr std::chrono::seconds kDialDeadline{10};
 
+// As Kubernetes has it (component-helpers, IsExtendedResourceName), but for the
+// letters.
+bool IsExtendedResourceName(const std::string& name) {
+  const size_t slash = name.find('/');
+  return slash != std::string::npos && slash > 0 && slash + 1 < name.size() &&
+         name.find('/', slash + 1) == std::string::npos &&
+         name.find("kubernetes.io/") == std::string::npos &&
+         !name.starts_with("requests.") &&
+         std::string("requests.").size() + slash <= 253 &&
+         name.size() - slash - 1 <= 63;
+}
+
 }  // namespace
 
 class Kubelet::Registration : public v1beta1::Registration::Service {
@@ -163,7 +175,7 @@ grpc::Status Kubelet::Register(const v1beta1::RegisterRequest& request) {
   }
   if (request.version() != "v1beta1")
     return grpc::Status(grpc::StatusCode::UNKNOWN, "unsupported version");
-  if (name.find('/') == std::string::npos)
+  if (!IsExtendedResourceName(name))
     return grpc::Status(grpc::StatusCode::UNKNOWN, "invalid resource name");
   const absl::Status status =
       Connect(name, (device_plugins_dir() / request.endpoint()).string());

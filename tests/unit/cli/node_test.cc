@@ -127,6 +127,28 @@ TEST_F(NodeCommandTest, NothingIsSaidInWords) {
   EXPECT_THAT(purser_.out.text(), HasSubstr("nobody holds an RDMA queue"));
 }
 
+TEST_F(NodeCommandTest, WhatCouldNotBeReadIsNotSaidToBeNothing) {
+  purser_.open_netlink = []() {
+    return absl::StatusOr<std::unique_ptr<rdma::NetlinkTransport>>(
+        absl::UnavailableError("no socket"));
+  };
+  ASSERT_EQ(Run(), kFailure) << purser_.err.text();
+  EXPECT_THAT(
+      purser_.out.text(),
+      AllOf(Not(HasSubstr("nobody")),
+            HasSubstr("who holds RDMA queues cannot be told"),
+            HasSubstr("without netlink (failed): no socket"),
+            HasSubstr("without raw_context (not_read): what it adds to")));
+  EXPECT_EQ(Run({"-o", "json"}), kFailure);
+}
+
+TEST_F(NodeCommandTest, AllocationsOfWhicheverPrefix) {
+  AddHolder();
+  ASSERT_EQ(Run({"--resource-prefix", ""}), kOk) << purser_.err.text();
+  EXPECT_THAT(purser_.out.text(),
+              AllOf(HasSubstr("rdma/wqe-mib"), HasSubstr("nvidia.com/gpu")));
+}
+
 TEST_F(NodeCommandTest, AsksNoSidecarAndRefusesWhatItDoesNotKnow) {
   EXPECT_EQ(Run({"-o", "xml"}), kUsage);
   EXPECT_THAT(purser_.err.text(), HasSubstr("none of table, json"));

@@ -81,9 +81,9 @@ TEST_F(PodResourcesTest, ErrorsNameTheSocket) {
 TEST(QueueMemoryUnitBytesTest, IsToldByTheResourcesName) {
   EXPECT_EQ(QueueMemoryUnitBytes("rdma/wqe-mib"), 1u << 20);
   EXPECT_EQ(QueueMemoryUnitBytes("rdma/wqe-16mib"), 16u << 20);
-  EXPECT_EQ(QueueMemoryUnitBytes("example.com/wqe-2mib"), 2u << 20);
   for (const char* other :
-       {"", "rdma/hca", "rdma/qp", "rdma/wqe-", "rdma/wqe-xmib", "rdma/wqe-mi",
+       {"", "example.com/wqe-2mib", "example.com/wqe-mib", "wqe-mib",
+        "rdma/hca", "rdma/qp", "rdma/wqe-", "rdma/wqe-xmib", "rdma/wqe-mi",
         "rdma/wqe--1mib", "rdma/wqe-9999999999mib", "/"})
     EXPECT_EQ(QueueMemoryUnitBytes(other), 0u) << other;
 }

@@ -16,6 +16,7 @@ namespace purser::plugin {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -378,6 +379,10 @@ TEST_F(AppTest, OverlapsAreRefusedWhereTheConfigurationSaysSo) {
   EXPECT_THAT(DescribeAdvertised(config_).value(),
               HasSubstr("rxe0 is selected by rdma/hca and rdma/other: the "
                         "first has it\n"));
+  EXPECT_THAT(DescribeAdvertised(config_).value(),
+              AllOf(HasSubstr("selected by another pool too, and not given to "
+                              "it: rxe0 (rdma/hca); narrow"),
+                    Not(HasSubstr("is selected\n"))));
   config_.overlap = OverlapPolicy::kAllow;
   EXPECT_THAT(DescribeAdvertised(config_).value(), HasSubstr("both have it\n"));
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "plugin/config/unit_limit.h"
+#include "plugin/device_access.h"
 #include "plugin/device_resource.h"
 #include "plugin/pool_resource.h"
 #include "plugin/queue_memory_resource.h"
@@ -37,6 +38,7 @@ Snapshot Node() {
   node.devices[0].sysfs.pci_address = "0000:3b:00.2";
   node.devices[1].sysfs.pci_address = "0000:3b:00.0";
   node.devices[1].sysfs.function.auxiliary = "mlx5_core.sf.4";
+  node.devices[1].sysfs.function.index = 88;
   node.pools["rdma/hca"] = {0, 1, 2};
   return node;
 }
@@ -56,7 +58,7 @@ TEST(DeviceResource, AUnitIsADeviceByItsPlaceOnTheBus) {
   EXPECT_THAT(advertisement.ranges, IsEmpty());
   EXPECT_THAT(advertisement.named,
               ElementsAre(NamedUnit{.id = "0000:3b:00.2"},
-                          NamedUnit{.id = "mlx5_core.sf.4"},
+                          NamedUnit{.id = "0000:3b:00.0.sf88"},
                           NamedUnit{.id = "rxe0",
                                     .healthy = false,
                                     .reason = "rxe0: no port is ACTIVE"}));
@@ -65,13 +67,28 @@ TEST(DeviceResource, AUnitIsADeviceByItsPlaceOnTheBus) {
 }
 
 TEST(DeviceResource, AllocateHandsOutThatDeviceAlone) {
-  const std::vector<std::string> ids = {"mlx5_core.sf.4"};
+  const std::vector<std::string> ids = {"0000:3b:00.0.sf88"};
   const auto response = DeviceResource(PerDevice()).Allocate(ids, Node());
   ASSERT_TRUE(response.ok());
   ASSERT_EQ(response->devices_size(), 1);
   EXPECT_EQ(response->devices(0).host_path(), "/dev/infiniband/uverbs1");
   EXPECT_THAT(response->envs(),
               UnorderedElementsAre(Pair("PURSER_POOL_HCA_DEVICES", "mlx5_sf")));
+}
+
+// The kernel gives names on the auxiliary bus anew at every boot.
+TEST(DeviceResource, ASubFunctionsIdIsOfTheNumberItWasMadeWith) {
+  rdma::SysfsDevice device = Node().devices[1].sysfs;
+  EXPECT_EQ(StableName(device), "0000:3b:00.0.sf88");
+  device.function.auxiliary = "mlx5_core.sf.7";
+  EXPECT_EQ(StableName(device), "0000:3b:00.0.sf88");
+  EXPECT_TRUE(IsCdiName(StableName(device)));
+  PoolConfig pool = PerDevice();
+  EXPECT_EQ(UnitId(pool, device), "0000:3b:00.0.sf88");
+  pool.reach = Reach::kSriovAuxNetDevice;  // as that plugin does
+  EXPECT_EQ(UnitId(pool, device), "mlx5_core.sf.7");
+  device.function.index = -1;
+  EXPECT_EQ(StableName(device), "mlx5_core.sf.7");
 }
 
 TEST(DeviceResource, PoolsOfTheSriovPluginHaveItsVariableToo) {

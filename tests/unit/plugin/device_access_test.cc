@@ -66,6 +66,7 @@ PoolConfig Pool(PoolUnit unit, uint32_t shares = 4) {
   PoolConfig config;
   config.unit = unit;
   config.rdma_hca_max = shares;
+  config.rdma_hca_max_given = true;
   return config;
 }
 
@@ -265,6 +266,7 @@ TEST(DeviceShares, AreCutToWhatTheKubeletTakes) {
   EXPECT_TRUE(shares.Fits({}).ok());
   PoolConfig by_tables = Pool(PoolUnit::kDeviceShare);
   by_tables.rdma_hca_max.reset();
+  by_tables.rdma_hca_max_given = false;
   for (Device& device : node.devices) {
     device.sysfs.ports.resize(1);
     device.sysfs.ports[0].link_layer = rdma::LinkLayer::kEthernet;
@@ -273,6 +275,18 @@ TEST(DeviceShares, AreCutToWhatTheKubeletTakes) {
   EXPECT_TRUE(absl::IsOutOfRange(DeviceResource(by_tables).Fits(node)));
   EXPECT_EQ(DeviceResource(by_tables).Advertise(node).capacity(),
             advertisement.capacity());
+}
+
+// The number that is the default, too.
+TEST(DeviceShares, OnlyWhatNobodyAskedForIsCut) {
+  std::vector<Device> devices;
+  for (int i = 0; i < 200; ++i)
+    devices.push_back(MakeDevice(i, LinkLayer::kEthernet, 0));
+  const Snapshot node = Node(devices);
+  PoolConfig pool = Pool(PoolUnit::kDeviceShare, PoolConfig::kDefaultShares);
+  EXPECT_TRUE(absl::IsInvalidArgument(DeviceResource(pool).Fits(node)));
+  pool.rdma_hca_max_given = false;
+  EXPECT_TRUE(absl::IsOutOfRange(DeviceResource(pool).Fits(node)));
 }
 
 TEST(DeviceShares, OfOneContainerAreOfOneHca) {

@@ -111,6 +111,21 @@ std::vector<Row> Forms() {
       {"a dash", R"({"resourceList": [{"resourceName": "cx-6", "selectors":
            {"isRdma": true, "devices": ["101e"]}}]})",
        "intel.com/cx-6=4", ""},
+      {"names alike but for a dash", R"({"resourceList": [
+           {"resourceName": "cx-6", "selectors": {"isRdma": true,
+            "devices": ["101e"]}},
+           {"resourceName": "cx_6", "selectors": {"isRdma": true,
+            "devices": ["101e"]}}]})",
+       "intel.com/cx-6=4 intel.com/cx_6=0",
+       "would both set PURSER_POOL_INTEL_COM_CX_6_DEVICES, "
+       "PURSER_POOL_INTEL_COM_CX_6_GID_INDEX; rename one"},
+      {"names alike but for their case", R"({"resourceList": [
+           {"resourceName": "vf", "selectors": {"isRdma": true,
+            "devices": ["101e"]}},
+           {"resourceName": "VF", "selectors": {"isRdma": true,
+            "devices": ["101e"]}}]})",
+       "intel.com/vf=4 intel.com/VF=0",
+       "PCIDEVICE_INTEL_COM_VF, PCIDEVICE_INTEL_COM_VF_INFO; rename one"},
       {"no name", R"({"resourceList": [{"selectors": {"isRdma": true}}]})",
        kRefused, "every resource needs a name"},
       {"a bad name", R"({"resourceList": [{"resourceName": "a/b",

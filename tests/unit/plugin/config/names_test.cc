@@ -31,16 +31,21 @@ TEST(Names, CapacityResourcesTellTheirUnit) {
 TEST(Names, TheSriovPluginsVariable) {
   EXPECT_EQ(SriovVariable("intel.com", "sriov_rdma"),
             "PCIDEVICE_INTEL_COM_SRIOV_RDMA");
-  EXPECT_EQ(SriovVariable("nvidia.com", "cx-6"), "PCIDEVICE_NVIDIA_COM_CX_6");
+  EXPECT_EQ(SriovVariable("nvidia.com", "cx-6"), "PCIDEVICE_NVIDIA_COM_CX-6");
+  EXPECT_EQ(SriovVariable("nvidia.com", "cx_6"), "PCIDEVICE_NVIDIA_COM_CX_6");
 }
 
 TEST(Names, PrefixIsADnsSubdomainOutsideKubernetes) {
-  for (const char* good : {"rdma", "example.com", "a-b.c1", "my-kubernetes.io"})
+  for (const char* good : {"rdma", "example.com", "a-b.c1", "requests",
+                           "kubernetes.io.example.com"})
     EXPECT_TRUE(CheckResourcePrefix(good).ok()) << good;
-  for (const char* bad : {"", "Rdma", "a_b", "-a", "a.", ".a", "a..b", "a/b",
-                          "kubernetes.io", "x.kubernetes.io"})
+  for (const char* bad :
+       {"", "Rdma", "a_b", "-a", "a.", ".a", "a..b", "a/b", "kubernetes.io",
+        "x.kubernetes.io", "my-kubernetes.io", "requests.example.com"})
     EXPECT_FALSE(CheckResourcePrefix(bad).ok()) << bad;
-  EXPECT_FALSE(CheckResourcePrefix(std::string(254, 'a')).ok());
+  // With "requests." before it, it is still a subdomain.
+  EXPECT_TRUE(CheckResourcePrefix(std::string(244, 'a')).ok());
+  EXPECT_FALSE(CheckResourcePrefix(std::string(245, 'a')).ok());
 }
 
 TEST(Names, ResourceNameIsAKubernetesName) {

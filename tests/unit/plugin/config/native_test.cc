@@ -181,6 +181,17 @@ TEST(Config, QueuePairsAreOffUnlessGiven) {
   EXPECT_FALSE(enabled("queuePairs: {capacity: 1000, enabled: false}"));
 }
 
+TEST(Config, TellsWhetherTheNumberOfSharesWasAskedFor) {
+  const auto config = ParseConfig(
+      "c.yaml",
+      "version: v1\nresources: {pools: [{resourceName: a, rdmaHcaMax: 1000}, "
+      "{resourceName: b}, {resourceName: c, rdmaHcaMax: auto}]}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->pools[0].rdma_hca_max_given);
+  EXPECT_FALSE(config->pools[1].rdma_hca_max_given);
+  EXPECT_FALSE(config->pools[2].rdma_hca_max_given);
+}
+
 TEST(Config, SelectorsAreAMapOrAListOfMaps) {
   const absl::StatusOr<Config> config =
       ParseConfig("c.yaml",
@@ -239,13 +250,23 @@ TEST(Config, RefusesWhatCannotBeMeant) {
       {"version: v1\nrescanInterval: 1ms", "below 100ms"},
       {"version: v1\nhealthDebounce: 2m", "above 1m"},
       {"version: v1\nlogLevel: loud", "loud"},
+      {"version: v1\nmetricsAddress: foo", "metricsAddress: address \"foo\""},
+      {"version: v1\nmetricsAddress: 5", "is malformed"},
+      {"version: v1\nmetricsAddress: \"\"", "is malformed"},
+      {"version: v1\nresources: {pools: [{resourceName: a, resourcePrefix: "
+       "requests.example.com}]}",
+       "belongs to Kubernetes"},
+      {"version: v1\nresources: {pools: [{resourceName: a, mounts: "
+       "[{hostPath: /a, containerPath: /c}, {hostPath: /b, containerPath: "
+       "/c}]}]}",
+       "containerPath: another mount of the pool has it"},
       {"version: v1\nresources: {pools: [{}]}", "every pool needs a name"},
       {"version: v1\nresources: {pools: [{resourceName: a}, {resourceName: "
        "a}]}",
        "rdma/a is the name of two pools"},
       {"version: v1\nresources: {pools: [{resourceName: a-b}, {resourceName: "
        "a_b}]}",
-       "PURSER_POOL_A_B_DEVICES; rename one"},
+       "PURSER_POOL_A_B_DEVICES, PURSER_POOL_A_B_GID_INDEX; rename one"},
       {"version: v1\nresources: {pools: [{resourceName: wqe-mib}]}",
        "is a name for the queue memory"},
       {"version: v1\nresources: {pools: [{resourceName: a, resourcePrefix: "
