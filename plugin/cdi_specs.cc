@@ -156,14 +156,14 @@ void CdiSpecs::Refresh(const std::vector<CdiSpec>& specs) {
 absl::Status CdiSpecs::Write(const CdiSpec& spec) {
   const std::string path = Path(spec.resource);
   PURSER_ASSIGN_OR_RETURN(std::optional<FileId> there, IdentifyFile(path));
-  PURSER_ASSIGN_OR_RETURN(const std::string text, Json(spec));
   const auto before = written_.find(spec.resource);
-  if (before != written_.end() && before->second.spec == spec && there) {
-    if (there == before->second.file) return absl::OkStatus();
-    if (base::ReadFile(path).value_or("") == text) {
-      before->second.file.reset();
-      return absl::OkStatus();
-    }
+  const bool is_there =
+      there && before != written_.end() && before->second.spec == spec;
+  if (is_there && there == before->second.file) return absl::OkStatus();
+  PURSER_ASSIGN_OR_RETURN(const std::string text, Json(spec));
+  if (is_there && base::ReadFile(path).value_or("") == text) {
+    before->second.file.reset();
+    return absl::OkStatus();
   }
   std::error_code error;
   fs::create_directories(directory_, error);

@@ -89,7 +89,6 @@ class WorkQueue {
   }
   ibv_qp* qp() const { return qp_; }
   ibv_cq* cq() const { return queues_.completions->cq(); }
-  const QueuePairShape& shape() const { return shape_; }
   uint32_t cqe() const { return cqe_; }
   const Traffic& traffic() const { return traffic_; }
   // Posted, and their completions not yet fetched.
